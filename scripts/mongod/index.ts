@@ -1,0 +1,190 @@
+// A real mongod for development and tests, as a replica set, without MongoDB being installed.
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+
+import { MongoMemoryReplSet } from 'mongodb-memory-server-core';
+
+import { DataFolder, isStillRunning } from './data-folder.js';
+import { DataInUseError, EmbeddedMongodError } from './errors.js';
+import { findBinary, waysOut, type Log } from './find-binary.js';
+import { firstFreePort, isFree } from './ports.js';
+import { resume } from './processes.js';
+import { moveReplicaSet, waitForMembers } from './replica-set.js';
+import { createTemporaryFolder, removeFolder } from './temporary-folder.js';
+
+export { DataInUseError, EmbeddedMongodError } from './errors.js';
+export { findBinary, type Binary, type BinaryName } from './find-binary.js';
+
+export interface StartOptions {
+  /** Keeps the data here from run to run; one member only. Default: a temporary folder, removed on stop. */
+  dataPath?: string;
+  /** Members of the replica set. Default 1. */
+  members?: number;
+  /** Port of the first member. Default: that of the last run on `dataPath`, else a free one. */
+  port?: number;
+  /** Told about the steps that take long. Default: nobody is. */
+  log?: Log;
+}
+
+export interface Member {
+  /** `127.0.0.1:<port>` */
+  host: string;
+  /** Connects to this member alone. */
+  uri: string;
+  /** Of its mongod, to send signals to. */
+  pid: number;
+}
+
+export interface EmbeddedMongod {
+  uri: string;
+  members: Member[];
+  stop: () => Promise<void>;
+}
+
+interface InstanceOptions {
+  dbPath: string;
+  port?: number;
+}
+
+const SET_NAME = 'chronos';
+const DATABASE = 'chronos';
+const VERSION = '8.2.0';
+/** Away from MongoDB's own 27017 and below the ports that systems hand out at random. */
+const FIRST_STORED_PORT = 27117;
+const ARGS = [
+  // The default is half of the machine's memory.
+  ...['--wiredTigerCacheSizeGB', '0.5'],
+  // Otherwise it writes telemetry all the time.
+  ...['--setParameter', 'diagnosticDataCollectionEnabled=false'],
+  // A secondary would linger for 15 seconds when it is told to end.
+  ...['--setParameter', 'shutdownTimeoutMillisForSignaledShutdown=100'],
+];
+// MongoDB itself waits ten seconds for a silent primary; tests of failover need not.
+const SET_SETTINGS = { electionTimeoutMillis: 3000, heartbeatIntervalMillis: 500 };
+
+export async function startMongod(options: StartOptions = {}): Promise<EmbeddedMongod> {
+  const { dataPath, members = 1, port, log = () => undefined } = options;
+  if (process.env['NODE_ENV'] === 'production') {
+    throw new EmbeddedMongodError('The embedded MongoDB is not for production: set MONGODB_URI.');
+  }
+  if (dataPath !== undefined && members !== 1) {
+    throw new EmbeddedMongodError(`dataPath is for one member, not for ${members}.`);
+  }
+  if (port !== undefined && !(await isFree(port))) {
+    throw new EmbeddedMongodError(`Port ${port} is taken by another program.`);
+  }
+  const server = await serverOptions(log);
+  try {
+    if (dataPath !== undefined) return await startOnStoredData(server, dataPath, port);
+    return await startOnTemporaryData(server, members, port);
+  } catch (error) {
+    if (error instanceof EmbeddedMongodError) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new EmbeddedMongodError(`MongoDB could not be started: ${reason}\n${waysOut}`, { cause: error });
+  }
+}
+
+type ServerOptions = Awaited<ReturnType<typeof serverOptions>>;
+
+async function serverOptions(log: Log) {
+  const binary = await findBinary('mongod', log);
+  if (binary === undefined) log('No mongod found: downloading one ...');
+  // This check would run the binary without its library path.
+  process.env['MONGOMS_SYSTEM_BINARY_VERSION_CHECK'] ??= 'false';
+  return {
+    binary: { version: VERSION, ...(binary && { systemBinary: binary.path }) },
+    // In a process group of its own: Ctrl-C must not end the database before the workers that use it.
+    spawn: { env: { ...process.env, ...binary?.env }, detached: true },
+  };
+}
+
+async function startOnStoredData(
+  server: ServerOptions,
+  dataPath: string,
+  wantedPort: number | undefined,
+): Promise<EmbeddedMongod> {
+  const folder = new DataFolder(dataPath);
+  const lastRun = await folder.lastRun();
+  if (lastRun && (await isStillRunning(lastRun))) {
+    throw new DataInUseError(dataPath, setUri([hostOf(lastRun.port)]));
+  }
+  const lastPort = lastRun && (await isFree(lastRun.port)) ? lastRun.port : undefined;
+  const port = wantedPort ?? lastPort ?? (await firstFreePort(FIRST_STORED_PORT));
+  const instance = { port, dbPath: folder.databasePath };
+
+  await folder.create();
+  if (lastRun && lastRun.port !== port) {
+    const mongod = { ...instance, ip: '127.0.0.1', replSet: SET_NAME, args: ARGS };
+    await moveReplicaSet({ ...server, instance: mongod }, hostOf(port));
+  }
+  // Remembered before as well: the replica set must find its port again even if this process dies now.
+  await folder.remember({ port, pid: process.pid, ownerPid: process.pid });
+  const started = await startReplicaSet(server, [instance]);
+  await folder.remember({ port, pid: started.members[0]?.pid ?? process.pid, ownerPid: process.pid });
+  return started;
+}
+
+async function startOnTemporaryData(
+  server: ServerOptions,
+  members: number,
+  wantedPort: number | undefined,
+): Promise<EmbeddedMongod> {
+  const folder = await createTemporaryFolder();
+  try {
+    const instances: InstanceOptions[] = [];
+    for (let index = 0; index < members; index += 1) {
+      const dbPath = path.join(folder, String(index));
+      await mkdir(dbPath);
+      instances.push({ dbPath, ...(index === 0 && wantedPort !== undefined && { port: wantedPort }) });
+    }
+    const started = await startReplicaSet(server, instances);
+    const stop = async () => {
+      await started.stop();
+      await removeFolder(folder);
+    };
+    return { ...started, stop };
+  } catch (error) {
+    await removeFolder(folder);
+    throw error;
+  }
+}
+
+async function startReplicaSet(server: ServerOptions, instances: InstanceOptions[]): Promise<EmbeddedMongod> {
+  const replicaSet = await MongoMemoryReplSet.create({
+    binary: server.binary,
+    instanceOpts: instances.map((instance) => ({ ...instance, launchTimeout: 60_000 })),
+    replSet: {
+      name: SET_NAME,
+      count: instances.length,
+      storageEngine: 'wiredTiger',
+      args: ARGS,
+      spawn: server.spawn,
+      configSettings: SET_SETTINGS,
+    },
+  });
+  const members = replicaSet.servers.map(({ instanceInfo }): Member => {
+    const pid = instanceInfo?.instance.mongodProcess?.pid;
+    if (!instanceInfo || pid === undefined)
+      throw new EmbeddedMongodError('A mongod ended while it was started.');
+    const host = hostOf(instanceInfo.port);
+    return { host, uri: `mongodb://${host}/${DATABASE}?directConnection=true`, pid };
+  });
+  const uri = setUri(members.map((member) => member.host));
+  await waitForMembers(uri);
+  return {
+    uri,
+    members,
+    stop: async () => {
+      for (const { pid } of members) resume(pid);
+      await replicaSet.stop();
+    },
+  };
+}
+
+function hostOf(port: number): string {
+  return `127.0.0.1:${port}`;
+}
+
+function setUri(hosts: string[]): string {
+  return `mongodb://${hosts.join(',')}/${DATABASE}?replicaSet=${SET_NAME}`;
+}

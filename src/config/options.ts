@@ -1,0 +1,244 @@
+import type { RetryPolicy } from '../domain/backoff.js';
+import type { Clock } from '../domain/clock.js';
+import type { Duration } from '../domain/duration.js';
+import { ChronosError } from '../domain/errors.js';
+import { isTimezone } from '../domain/instant.js';
+import {
+  duration,
+  listOf,
+  matching,
+  name,
+  oneOf,
+  record,
+  secret,
+  wholeNumber,
+  type Readers,
+} from './readers.js';
+
+/** Retries as people write them: times with their unit, anything left out takes the default. */
+export interface RetryOptions {
+  /** Attempts in all, the first one included. Default 3. */
+  max?: number;
+  /** Delay before the second attempt; doubles with each further one. Default `'1s'`. */
+  base?: Duration;
+  /** The longest delay. Default `'60s'`. */
+  cap?: Duration;
+  /** `full` takes a random delay up to the computed one, `none` exactly that. Default `full`. */
+  jitter?: 'full' | 'none';
+}
+
+export interface RetentionOptions {
+  /** Default `'7d'`. */
+  completed?: Duration;
+  /** Default `'30d'`. */
+  failed?: Duration;
+  /** Default `'30d'`. */
+  cancelled?: Duration;
+}
+
+export interface SchedulerOptions {
+  /** Connection string of MongoDB, with the database's name. */
+  uri: string;
+  /** Queues this process serves. Default `['default']`. */
+  queues?: readonly string[];
+  /** Handlers that run at the same time in this process. Default 5. */
+  concurrency?: number;
+  /** How often to look for due jobs when nothing else wakes the worker. Default `'5s'`. */
+  pollInterval?: Duration;
+  /** How long a lock holds without renewal; it is renewed at a third of it. Default `'60s'`. */
+  lockTimeout?: Duration;
+  /** How often to recover jobs whose lock expired. Default `'30s'`. */
+  sweepInterval?: Duration;
+  /** How often this process shows that it lives and measures the database's clock. Default `'10s'`. */
+  heartbeatInterval?: Duration;
+  /** Longest time `stop()` takes, handlers included. Default `'30s'`. */
+  shutdownGrace?: Duration;
+  /** Longest time of one attempt. Default `'1h'`. */
+  timeout?: Duration;
+  /** Time a handler has to end after its signal was aborted, before its slot is reported stuck. Default `'5s'`. */
+  timeoutGrace?: Duration;
+  /** Default: 3 attempts in all, base 1 s, cap 60 s, full jitter. */
+  retries?: RetryOptions;
+  /** A job that took its process with it this many times ends FAILED. Default 3. */
+  maxCrashes?: number;
+  /** Largest payload, in bytes of BSON. Default 262144 (256 KiB). */
+  maxPayloadBytes?: number;
+  /** How long finished jobs are kept, by status. */
+  retention?: RetentionOptions;
+  /** How long rows of the execution log are kept. Default `'30d'`. */
+  executionRetention?: Duration;
+  /** How often finished jobs past their retention are removed. Default `'10m'`. */
+  pruneInterval?: Duration;
+  /** How long `start()` keeps trying to reach MongoDB. Default `'60s'`. */
+  connectTimeout?: Duration;
+  /** What dates without a zone mean. Default `'UTC'`. */
+  timezone?: string;
+  /** Unique name of this process. Default: host name, process id and a random part. */
+  workerId?: string;
+  /** Handlers to register at once, by task type. */
+  taskHandlers?: Readonly<Record<string, unknown>>;
+  /** Source of time. Default: the database's clock. */
+  clock?: Clock;
+}
+
+/** The same, complete, in milliseconds, frozen. */
+export interface ResolvedOptions {
+  readonly uri: string;
+  readonly queues: readonly string[];
+  readonly concurrency: number;
+  readonly pollInterval: number;
+  readonly lockTimeout: number;
+  readonly sweepInterval: number;
+  readonly heartbeatInterval: number;
+  readonly shutdownGrace: number;
+  readonly timeout: number;
+  readonly timeoutGrace: number;
+  readonly retries: RetryPolicy;
+  readonly maxCrashes: number;
+  readonly maxPayloadBytes: number;
+  readonly retention: Readonly<Record<'completed' | 'failed' | 'cancelled', number>>;
+  readonly executionRetention: number;
+  readonly pruneInterval: number;
+  readonly connectTimeout: number;
+  readonly timezone: string;
+  readonly workerId: string | undefined;
+  readonly taskHandlers: Readonly<Record<string, unknown>>;
+  readonly clock: Clock | undefined;
+}
+
+const DAY = 86_400_000;
+
+export const DEFAULTS = {
+  queues: ['default'],
+  concurrency: 5,
+  pollInterval: 5000,
+  lockTimeout: 60_000,
+  sweepInterval: 30_000,
+  heartbeatInterval: 10_000,
+  shutdownGrace: 30_000,
+  timeout: 3_600_000,
+  timeoutGrace: 5000,
+  retries: { max: 3, base: 1000, cap: 60_000, jitter: 'full' },
+  maxCrashes: 3,
+  maxPayloadBytes: 256 * 1024,
+  retention: { completed: 7 * DAY, failed: 30 * DAY, cancelled: 30 * DAY },
+  executionRetention: 30 * DAY,
+  pruneInterval: 600_000,
+  connectTimeout: 60_000,
+  timezone: 'UTC',
+  workerId: undefined,
+  taskHandlers: {},
+  clock: undefined,
+} as const satisfies Omit<ResolvedOptions, 'uri'>;
+
+export const DEFAULT_QUEUE = 'default';
+export const DEFAULT_PRIORITY = 100;
+
+export const retryReader = record<RetryPolicy>({
+  max: wholeNumber(1, 1000),
+  base: duration(),
+  cap: duration(),
+  jitter: oneOf('full', 'none'),
+});
+
+interface RetentionMilliseconds {
+  completed: number;
+  failed: number;
+  cancelled: number;
+}
+
+/** As read: nested records may still be partial. */
+type ReadOptions = Omit<ResolvedOptions, 'retries' | 'retention' | 'workerId' | 'clock'> & {
+  retries: Partial<RetryPolicy>;
+  retention: Partial<RetentionMilliseconds>;
+  workerId: string;
+  clock: Clock;
+};
+
+const optionReaders: Readers<ReadOptions> = {
+  uri: secret('a connection string that starts with mongodb:// or mongodb+srv://', isMongoUri),
+  queues: listOf(name()),
+  concurrency: wholeNumber(1, 10_000),
+  pollInterval: duration({ min: 10, max: DAY }),
+  lockTimeout: duration({ min: 500 }),
+  sweepInterval: duration({ min: 50 }),
+  heartbeatInterval: duration({ min: 50 }),
+  shutdownGrace: duration(),
+  timeout: duration({ min: 1 }),
+  timeoutGrace: duration(),
+  retries: retryReader,
+  maxCrashes: wholeNumber(1, 1000),
+  maxPayloadBytes: wholeNumber(1024, 15 * 1024 * 1024),
+  retention: record<RetentionMilliseconds>({
+    completed: duration(),
+    failed: duration(),
+    cancelled: duration(),
+  }),
+  executionRetention: duration({ min: 1000 }),
+  pruneInterval: duration({ min: 1000 }),
+  connectTimeout: duration({ min: 1 }),
+  timezone: matching("a time zone like 'Europe/Berlin' or 'UTC'", isTimezone),
+  workerId: name(),
+  taskHandlers: matching('an object of handlers by task type', isRecord),
+  clock: matching('an object with now(), monotonic() and sleep()', isClock),
+};
+
+/** Raw → resolved → frozen, once. Every fault is named in one error. */
+export function resolveOptions(input: unknown): ResolvedOptions {
+  const faults: string[] = [];
+  const read = record(optionReaders)(input, 'options', faults) ?? {};
+  if (read.uri === undefined && faults.every((fault) => !fault.startsWith('options.uri'))) {
+    faults.push('options.uri is missing: give the connection string of MongoDB');
+  }
+  const resolved: ResolvedOptions = {
+    ...DEFAULTS,
+    uri: '',
+    ...read,
+    retries: Object.freeze({ ...DEFAULTS.retries, ...read.retries }),
+    retention: Object.freeze({ ...DEFAULTS.retention, ...read.retention }),
+  };
+  faults.push(...impossibleRelations(resolved));
+  if (faults.length > 0) throw optionsError('INVALID_OPTIONS', faults);
+  return Object.freeze(resolved);
+}
+
+function impossibleRelations(options: ResolvedOptions): string[] {
+  const { lockTimeout, heartbeatInterval, retries } = options;
+  const faults: string[] = [];
+  if (lockTimeout <= heartbeatInterval) {
+    faults.push(
+      `options.lockTimeout (${lockTimeout} ms) must be longer than options.heartbeatInterval (${heartbeatInterval} ms)`,
+    );
+  }
+  if (retries.cap < retries.base) {
+    faults.push(
+      `options.retries.cap (${retries.cap} ms) must not be shorter than options.retries.base (${retries.base} ms)`,
+    );
+  }
+  return faults;
+}
+
+export function optionsError(
+  code: 'INVALID_OPTIONS' | 'INVALID_ARGUMENT' | 'INVALID_ENVIRONMENT',
+  faults: string[],
+): ChronosError {
+  const list =
+    faults.length === 1
+      ? (faults[0] ?? '')
+      : `${faults.length} faults:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`;
+  return new ChronosError(code, list);
+}
+
+function isMongoUri(value: unknown): value is string {
+  return typeof value === 'string' && /^mongodb(\+srv)?:\/\/./.test(value);
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isClock(value: unknown): value is Clock {
+  return (
+    isRecord(value) && ['now', 'monotonic', 'sleep'].every((method) => typeof value[method] === 'function')
+  );
+}

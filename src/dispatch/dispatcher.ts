@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto';
+import { resolveDispatchOptions, type DispatchOptions } from '../config/dispatch-options.js';
+import type { ResolvedOptions } from '../config/options.js';
+import type { Clock } from '../domain/clock.js';
+import { ChronosError, toError } from '../domain/errors.js';
+import type { JobDocument } from '../domain/job.js';
+import { checkTaskType } from '../domain/names.js';
+import { copyPlainData } from '../domain/payload.js';
+import { bsonSize, newJobId } from '../store/bson.js';
+import type { BulkResult } from '../store/enqueue.js';
+import { isUncertain } from '../store/faults.js';
+import type { Store } from '../store/store.js';
+import { applySchema } from '../worker/payload-schema.js';
+import type { HandlerRegistry } from '../worker/handler-registry.js';
+import { JobHandle, type HandleParts } from './job-handle.js';
+
+const CHUNK = 1000;
+
+/** One job of `dispatchMany`. */
+export interface DispatchRequest {
+  taskType: string;
+  payload?: unknown;
+  options?: DispatchOptions;
+}
+
+/** What became of a job of `dispatchMany`: stored, there already, or refused (`id` is null when it never had one). */
+export type DispatchResult = BulkResult | { id: null; error: Error };
+
+export interface DispatcherParts extends HandleParts {
+  store: Pick<Store, 'enqueue' | 'enqueueMany' | 'move' | 'findJob'>;
+  clock: Clock;
+  registry: HandlerRegistry;
+  options: Pick<ResolvedOptions, 'timezone' | 'maxPayloadBytes'>;
+}
+
+/** Checks what is dispatched, completely and before anything is written, and stores it. */
+export class Dispatcher {
+  readonly #parts: DispatcherParts;
+
+  constructor(parts: DispatcherParts) {
+    this.#parts = parts;
+  }
+
+  async dispatch(request: DispatchRequest): Promise<JobHandle> {
+    const { store, nudge } = this.#parts;
+    const draft = await this.#prepare(request);
+    const { job, duplicate } = await store.enqueue(draft).catch(explainUncertainty(draft._id));
+    if (!duplicate) nudge();
+    return new JobHandle(job._id, duplicate, this.#parts);
+  }
+
+  /** In chunks, one round trip each, so that memory stays flat; each job is reported on its own, in order. */
+  async dispatchMany(
+    requests: Iterable<DispatchRequest> | AsyncIterable<DispatchRequest>,
+  ): Promise<DispatchResult[]> {
+    const results: DispatchResult[] = [];
+    let chunk: (JobDocument | Error)[] = [];
+    for await (const request of requests) {
+      chunk.push(await this.#prepare(request).catch(toError));
+      if (chunk.length < CHUNK) continue;
+      results.push(...(await this.#store(chunk)));
+      chunk = [];
+    }
+    return results.concat(await this.#store(chunk));
+  }
+
+  async #store(chunk: readonly (JobDocument | Error)[]): Promise<DispatchResult[]> {
+    const { store, nudge } = this.#parts;
+    const good = chunk.filter((one): one is JobDocument => !(one instanceof Error));
+    const stored = good.length === 0 ? [] : await store.enqueueMany(good);
+    nudge();
+    const inOrder = stored.values();
+    return chunk
+      .map((one) => (one instanceof Error ? { id: null, error: one } : inOrder.next().value))
+      .filter((one) => one !== undefined);
+  }
+
+  async #prepare({ taskType, payload = null, options = {} }: DispatchRequest): Promise<JobDocument> {
+    checkTaskType(taskType);
+    const { clock, options: limits, registry } = this.#parts;
+    const resolved = resolveDispatchOptions(options, limits.timezone);
+    const copy = this.#checkedCopy(taskType, payload);
+    const schema = registry.get(taskType)?.options.schema;
+    // The input is stored, not what the schema makes of it: it is checked again before execution.
+    if (schema !== undefined) await applySchema(taskType, schema, copy);
+    const now = clock.now();
+    return {
+      _id: resolved.key === undefined ? newJobId() : `${taskType}#${resolved.key}`,
+      taskType,
+      queue: resolved.queue,
+      priority: resolved.priority,
+      payload: copy,
+      status: resolved.hold ? 'PENDING' : 'SCHEDULED',
+      nextRunAt: resolved.at ?? new Date(now.getTime() + (resolved.delay ?? 0)),
+      createdAt: now,
+      fence: 0,
+      attempts: 0,
+      crashes: 0,
+      abandoned: 0,
+      retries: resolved.retries ?? null,
+      timeout: resolved.timeout ?? null,
+      maxRunningTime: resolved.maxRunningTime ?? null,
+      held: resolved.hold ? { reason: 'dispatched on hold', at: now } : null,
+      cancelRequested: null,
+      lockedBy: null,
+      lockedUntil: null,
+      lockToken: null,
+      settledToken: null,
+      settledBy: null,
+      queuedAt: null,
+      startedAt: null,
+      finishedAt: null,
+      progress: null,
+      result: null,
+      resultCut: false,
+      error: null,
+      nonce: randomUUID(),
+    };
+  }
+
+  #checkedCopy(taskType: string, payload: unknown): unknown {
+    const { maxPayloadBytes } = this.#parts.options;
+    const copied = copyPlainData(payload, 'payload');
+    if ('faults' in copied) {
+      const faults = copied.faults.map(({ path, fault }) => `  - ${path} ${fault}`);
+      throw new ChronosError(
+        'INVALID_PAYLOAD',
+        `the payload for '${taskType}' cannot be stored:\n${faults.join('\n')}`,
+      );
+    }
+    const size = bsonSize(copied.copy);
+    if (size > maxPayloadBytes) {
+      throw new ChronosError(
+        'INVALID_PAYLOAD',
+        `the payload for '${taskType}' has ${size} bytes, more than maxPayloadBytes (${maxPayloadBytes}): store the data elsewhere and pass a reference`,
+      );
+    }
+    return copied.copy;
+  }
+}
+
+function explainUncertainty(id: string): (error: unknown) => never {
+  return (error) => {
+    if (!isUncertain(error)) throw error;
+    throw new ChronosError(
+      'MONGODB_UNREACHABLE',
+      `it is not known whether job '${id}' was stored: MongoDB did not answer. Dispatching again is safe with a key`,
+      { cause: error },
+    );
+  };
+}

@@ -1,0 +1,36 @@
+import { parseDuration, type Duration } from './duration.js';
+
+// Two copies of this package may be loaded side by side, so `instanceof` cannot be trusted: errors carry a brand.
+const CANCEL = Symbol.for('chronos.CancelJob');
+const SNOOZE = Symbol.for('chronos.SnoozeJob');
+
+/** Thrown by a handler: the job ends CANCELLED, no attempt is counted. */
+export class CancelJob extends Error {
+  override readonly name = 'CancelJob';
+  readonly [CANCEL] = true;
+
+  constructor(reason = 'cancelled by its handler') {
+    super(reason);
+  }
+}
+
+/** Thrown by a handler: the job runs again after the delay, no attempt is counted. */
+export class SnoozeJob extends Error {
+  override readonly name = 'SnoozeJob';
+  readonly [SNOOZE] = true;
+  /** Milliseconds. */
+  readonly delay: number;
+
+  constructor(delay: Duration) {
+    super('snoozed by its handler');
+    this.delay = parseDuration(delay, 'the delay of SnoozeJob');
+  }
+}
+
+export function isCancelJob(thrown: unknown): thrown is CancelJob {
+  return typeof thrown === 'object' && thrown !== null && CANCEL in thrown;
+}
+
+export function isSnoozeJob(thrown: unknown): thrown is SnoozeJob {
+  return typeof thrown === 'object' && thrown !== null && SNOOZE in thrown;
+}

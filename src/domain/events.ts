@@ -1,0 +1,47 @@
+import type { FinishedStatus } from './job.js';
+
+interface JobEvent {
+  jobId: string;
+  taskType: string;
+}
+
+interface AttemptEvent extends JobEvent {
+  queue: string;
+  /** 1 is the first. */
+  attempt: number;
+  fence: number;
+}
+
+export type LifecycleState = 'Stopped' | 'Starting' | 'Running' | 'Stopping' | 'Error';
+
+/** Every event of a Scheduler and what its listeners receive. Job events follow the write they announce. */
+export interface SchedulerEvents {
+  'job:start': AttemptEvent;
+  /** `duration` in milliseconds; `result` as the handler returned it. */
+  'job:complete': AttemptEvent & { result: unknown; duration: number };
+  /** Every failed attempt; `willRetry` says whether it was the last, `nextRunAt` when the next one is due. */
+  'job:failed': AttemptEvent & { error: Error; willRetry: boolean; nextRunAt: Date | null; duration: number };
+  'job:cancelled': JobEvent & { reason: string | null };
+  'job:snoozed': AttemptEvent & { until: Date };
+  /** Returned unfinished because this worker stops; it counts as no attempt. */
+  'job:givenBack': AttemptEvent;
+  /** Another worker's lock expired and the job was taken from it. */
+  'job:stalled': JobEvent & {
+    lockedBy: string | null;
+    crashes: number;
+    status: 'SCHEDULED' | Exclude<FinishedStatus, 'COMPLETED'>;
+    nextRunAt: Date | null;
+  };
+  /** This worker's lock was lost; whatever the handler came to was dropped. */
+  'job:lockLost': AttemptEvent;
+  'job:progress': JobEvent & { value: number; note: string | null };
+  /** A handler ignores its aborted signal; its slot stays taken until it ends. */
+  'worker:stuck': AttemptEvent & { runningFor: number };
+  'worker:state': { state: LifecycleState; previous: LifecycleState; error?: Error };
+  /** An operation on MongoDB failed and is tried again; `failures` in a row. */
+  'worker:trouble': { operation: string; error: Error; failures: number; retryIn: number };
+  'worker:recovered': { operation: string; failures: number };
+  'listener:error': { event: string; error: Error };
+}
+
+export type EventName = keyof SchedulerEvents;

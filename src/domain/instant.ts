@@ -1,0 +1,91 @@
+import { ChronosError } from './errors.js';
+
+/** A date, or text: ISO 8601 with its zone, or `'2026-11-01 03:15'` in the application's time zone. */
+export type Instant = Date | string;
+
+const LOCAL = /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,3}))?)?)?$/;
+const ZONED = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/;
+
+export function parseInstant(value: unknown, timezone: string, name: string): Date {
+  const date =
+    value instanceof Date
+      ? new Date(value.getTime())
+      : typeof value === 'string'
+        ? readText(value, timezone)
+        : undefined;
+  if (date === undefined || Number.isNaN(date.getTime())) {
+    const came =
+      typeof value === 'string' ? `'${value}'` : value instanceof Date ? 'an invalid date' : typeof value;
+    throw new ChronosError(
+      'INVALID_ARGUMENT',
+      `${name} must be a Date or a text like '2026-11-01 03:15' or '2026-11-01T03:15:00Z', got ${came}`,
+    );
+  }
+  return date;
+}
+
+export function isTimezone(value: unknown): value is string {
+  if (typeof value !== 'string' || value === '') return false;
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: value });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function readText(text: string, timezone: string): Date | undefined {
+  if (ZONED.test(text)) return new Date(text);
+  const match = LOCAL.exec(text);
+  if (match === null) return undefined;
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match
+    .slice(1, 7)
+    .map((part) => Number(part ?? 0));
+  const millisecond = Number((match[7] ?? '0').padEnd(3, '0'));
+  const wall = Date.UTC(year, month - 1, day, hour, minute, second, millisecond);
+  const exists = new Date(wall);
+  // The 31st of February rolls over silently; refuse it.
+  if (
+    exists.getUTCMonth() !== month - 1 ||
+    exists.getUTCDate() !== day ||
+    hour > 23 ||
+    minute > 59 ||
+    second > 59
+  )
+    return undefined;
+  return new Date(wallToInstant(wall, timezone));
+}
+
+/** The instant at which clocks in the zone show this wall time; in a spring gap, the same time past the change. */
+function wallToInstant(wall: number, timezone: string): number {
+  const before = wall - zoneOffset(wall - 86_400_000, timezone);
+  const after = wall - zoneOffset(wall + 86_400_000, timezone);
+  for (const candidate of [before, after]) {
+    if (candidate + zoneOffset(candidate, timezone) === wall) return candidate;
+  }
+  return before;
+}
+
+/** How far the zone's clocks are ahead of UTC at the instant, in milliseconds. */
+function zoneOffset(instant: number, timezone: string): number {
+  const parts = new Intl.DateTimeFormat('en-US', {
+    timeZone: timezone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
+  }).formatToParts(instant);
+  const part = (type: string): number => Number(parts.find((entry) => entry.type === type)?.value);
+  const wall = Date.UTC(
+    part('year'),
+    part('month') - 1,
+    part('day'),
+    part('hour'),
+    part('minute'),
+    part('second'),
+  );
+  return wall - Math.floor(instant / 1000) * 1000;
+}

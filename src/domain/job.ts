@@ -1,0 +1,101 @@
+import type { RetryPolicy } from './backoff.js';
+import type { StoredError } from './errors.js';
+
+export const JOB_STATUSES = [
+  'PENDING',
+  'SCHEDULED',
+  'QUEUED',
+  'RUNNING',
+  'COMPLETED',
+  'FAILED',
+  'CANCELLED',
+] as const;
+
+export type JobStatus = (typeof JOB_STATUSES)[number];
+
+/** Statuses a job is locked in. */
+export const LOCKED_STATUSES = ['QUEUED', 'RUNNING'] as const satisfies readonly JobStatus[];
+
+/** Statuses a job only leaves by an explicit retry. */
+export const FINISHED_STATUSES = ['COMPLETED', 'FAILED', 'CANCELLED'] as const satisfies readonly JobStatus[];
+
+export type FinishedStatus = (typeof FINISHED_STATUSES)[number];
+
+export function isFinished(status: JobStatus): status is FinishedStatus {
+  return (FINISHED_STATUSES as readonly JobStatus[]).includes(status);
+}
+
+export interface Progress {
+  value: number;
+  note: string | null;
+  at: Date;
+}
+
+export interface Hold {
+  reason: string | null;
+  at: Date;
+}
+
+/** One run of a task type, as it is stored. */
+export interface JobDocument {
+  _id: string;
+  taskType: string;
+  queue: string;
+  /** 0–1000, lower is more urgent. */
+  priority: number;
+  payload: unknown;
+  status: JobStatus;
+  /** Not before this instant, by the database's clock. */
+  nextRunAt: Date;
+  createdAt: Date;
+
+  /** Rises with every change of owner; see `transitions.ts`. */
+  fence: number;
+  /** Failed verdicts. */
+  attempts: number;
+  /** Times the process died, or froze, while the job was RUNNING. */
+  crashes: number;
+  /** Times the lock expired while the job was QUEUED. */
+  abandoned: number;
+
+  /** What the dispatcher asked for; null leaves the choice to the handler's options. */
+  retries: Partial<RetryPolicy> | null;
+  timeout: number | null;
+  /** Limit from the first start over all attempts, in milliseconds. */
+  maxRunningTime: number | null;
+
+  held: Hold | null;
+  cancelRequested: CancelRequest | null;
+
+  lockedBy: string | null;
+  lockedUntil: Date | null;
+  lockToken: string | null;
+  /** The token under which the last attempt was settled: proof, when a reply was lost, that the write took effect. */
+  settledToken: string | null;
+  settledBy: string | null;
+
+  queuedAt: Date | null;
+  /** Absent until the first start: `$min` sets it then, and never later. */
+  firstStartedAt?: Date;
+  startedAt: Date | null;
+  finishedAt: Date | null;
+
+  progress: Progress | null;
+  result: unknown;
+  /** True when `result` is only the first part of the handler's result, as JSON text. */
+  resultCut: boolean;
+  error: StoredError | null;
+
+  /** Names this very insert, so that a lost reply of our own is not taken for a duplicate. */
+  nonce: string;
+}
+
+export interface CancelRequest {
+  reason: string | null;
+  at: Date;
+}
+
+/** A job that has shown it may kill its process: never buffered, one at a time per process. */
+export function isSuspect(job: Pick<JobDocument, 'crashes' | 'abandoned'>): boolean {
+  return job.crashes > 0 || job.abandoned > 0;
+}

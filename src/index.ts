@@ -1,0 +1,31 @@
+export {
+  Scheduler,
+  type AdHoc,
+  type AnyPayloads,
+  type DispatchArguments,
+  type StopReport,
+} from './scheduler.js';
+export type { DispatchOptions } from './config/dispatch-options.js';
+export type { HandlerOptions } from './config/handler-options.js';
+export type { RetentionOptions, RetryOptions, SchedulerOptions } from './config/options.js';
+export type { DispatchRequest, DispatchResult } from './dispatch/dispatcher.js';
+export type { Draft } from './dispatch/draft.js';
+export type { JobHandle } from './dispatch/job-handle.js';
+export type { JobView } from './dispatch/job-view.js';
+export type { Clock } from './domain/clock.js';
+export { CancelJob, SnoozeJob } from './domain/control-flow.js';
+export type { Duration } from './domain/duration.js';
+export { ChronosError, type ErrorCode, type StoredError } from './domain/errors.js';
+export type { EventName, LifecycleState, SchedulerEvents } from './domain/events.js';
+export type { ExecutionDocument } from './domain/execution.js';
+export type { Instant } from './domain/instant.js';
+export { JOB_STATUSES, type JobStatus } from './domain/job.js';
+export { TRANSITIONS, type Transition, type TransitionName } from './domain/transitions.js';
+export type { PruneCounts } from './maintenance/pruner.js';
+export { attachLogger, type LogTarget } from './runtime/logger.js';
+export type { CancelAnswer } from './store/cancel.js';
+export type { HoldAnswer } from './store/hold.js';
+export type { MoveAnswer } from './store/move.js';
+export type { RetryAnswer } from './store/retry.js';
+export type { Handler, HandlerClass, HandlerFunction, HandlerObject, JobContext } from './worker/handler.js';
+export type { HeldLock } from './worker/lock-manager.js';

@@ -1,0 +1,145 @@
+import type { ResolvedOptions } from '../config/options.js';
+import { backoffDelay } from '../domain/backoff.js';
+import type { Clock } from '../domain/clock.js';
+import { ChronosError, storedError } from '../domain/errors.js';
+import { executionId, type ExecutionDocument } from '../domain/execution.js';
+import type { JobDocument } from '../domain/job.js';
+import { ranTooLongError, runsTooLong } from '../domain/outcome.js';
+import { TRANSITIONS } from '../domain/transitions.js';
+import type { EventBus } from '../runtime/event-bus.js';
+import { PeriodicService } from '../runtime/service.js';
+import type { Recovery } from '../store/recover.js';
+import type { Store } from '../store/store.js';
+
+const BATCH = 100;
+
+export interface SweeperParts {
+  clock: Clock;
+  events: EventBus;
+  random: () => number;
+  store: Pick<Store, 'findExpired' | 'recover' | 'logExecutions'>;
+  options: Pick<
+    ResolvedOptions,
+    'sweepInterval' | 'lockTimeout' | 'maxCrashes' | 'retries' | 'executionRetention'
+  >;
+}
+
+type Decision = Recovery & { failure: Error | undefined };
+
+/**
+ * Recovers jobs whose lock expired: their process died, froze, or was cut off. Separate from the claim, so that
+ * the claim needs no `$or`. Every worker sweeps; the guarded write lets one of them win.
+ */
+export class Sweeper extends PeriodicService {
+  readonly name = 'sweep';
+  readonly #parts: SweeperParts;
+  #troubled = false;
+
+  constructor(parts: SweeperParts) {
+    super(parts.clock, parts.events);
+    this.#parts = parts;
+    parts.events.on('worker:trouble', () => {
+      this.#troubled = true;
+    });
+  }
+
+  async runOnce(): Promise<number> {
+    const { store, options } = this.#parts;
+    const now = this.clock.now();
+    const expired = await store.findExpired(now, BATCH);
+    if (this.#troubled) {
+      // After an outage the owners that are alive settle or give back first, and nothing is counted against their jobs.
+      this.#troubled = false;
+      return options.lockTimeout / 3;
+    }
+    for (const job of expired) await this.#recover(job, now);
+    return expired.length === BATCH ? 0 : options.sweepInterval;
+  }
+
+  async #recover(job: JobDocument, now: Date): Promise<void> {
+    const { store, events } = this.#parts;
+    const decision = this.#decide(job, now);
+    if (!(await store.recover(job, decision, now))) return;
+    const crashed = job.status === 'RUNNING';
+    const crashes = job.crashes + (crashed ? 1 : 0);
+    if (crashed) await store.logExecutions([this.#crashedRow(job, now)]);
+
+    const status = TRANSITIONS[decision.transition].to;
+    const { _id: jobId, taskType, queue, fence, lockedBy } = job;
+    const nextRunAt = status === 'SCHEDULED' ? decision.nextRunAt : null;
+    events.emit('job:stalled', { jobId, taskType, lockedBy, crashes, status, nextRunAt });
+    if (status === 'FAILED' && decision.failure !== undefined) {
+      const attempt = job.attempts + 1;
+      const duration = now.getTime() - (job.startedAt ?? now).getTime();
+      events.emit('job:failed', {
+        jobId,
+        taskType,
+        queue,
+        fence,
+        attempt,
+        error: decision.failure,
+        willRetry: false,
+        nextRunAt,
+        duration,
+      });
+    }
+    if (status === 'CANCELLED')
+      events.emit('job:cancelled', { jobId, taskType, reason: job.cancelRequested?.reason ?? null });
+  }
+
+  #decide(job: JobDocument, now: Date): Decision {
+    const { options, random } = this.#parts;
+    const stays = { nextRunAt: job.nextRunAt, error: null, failure: undefined };
+    if (job.cancelRequested !== null) return { transition: 'recoverCancelled', ...stays };
+    // It had not started, as far as anybody knows: nothing is counted, it only becomes a suspect.
+    if (job.status === 'QUEUED') return { transition: 'recover', ...stays };
+
+    const crashes = job.crashes + 1;
+    const failure = crashes >= options.maxCrashes ? crashedTooOften(job, crashes) : tooLong(job, now);
+    if (failure !== undefined) {
+      return { transition: 'recoverFailed', nextRunAt: job.nextRunAt, error: storedError(failure), failure };
+    }
+    const delay = backoffDelay({ ...options.retries, ...job.retries }, crashes, random);
+    const error = storedError(crashed(job));
+    return { transition: 'recover', nextRunAt: new Date(now.getTime() + delay), error, failure: undefined };
+  }
+
+  #crashedRow(job: JobDocument, now: Date): ExecutionDocument {
+    const startedAt = job.startedAt ?? now;
+    return {
+      _id: executionId(job._id, job.fence),
+      jobId: job._id,
+      taskType: job.taskType,
+      queue: job.queue,
+      attempt: job.attempts + 1,
+      fence: job.fence,
+      lockToken: job.lockToken ?? '',
+      workerId: job.lockedBy ?? '',
+      startedAt,
+      finishedAt: now,
+      duration: now.getTime() - startedAt.getTime(),
+      outcome: 'crashed',
+      error: storedError(crashed(job)),
+      log: [],
+      expiresAt: new Date(now.getTime() + this.#parts.options.executionRetention),
+    };
+  }
+}
+
+function crashed(job: JobDocument): Error {
+  return new ChronosError(
+    'JOB_CRASHED',
+    `worker ${job.lockedBy ?? 'unknown'} died, froze or was cut off while it ran the job`,
+  );
+}
+
+function crashedTooOften(job: JobDocument, crashes: number): Error {
+  return new ChronosError(
+    'JOB_CRASHED',
+    `the job was running ${crashes} times when its worker died, froze or was cut off; last: ${job.lockedBy ?? 'unknown'}`,
+  );
+}
+
+function tooLong(job: JobDocument, now: Date): Error | undefined {
+  return runsTooLong(job, now) ? ranTooLongError(job.maxRunningTime ?? 0) : undefined;
+}

@@ -1,0 +1,115 @@
+import { hostname } from 'node:os';
+import type { ResolvedOptions } from './config/options.js';
+import { VERSION } from './config/version.js';
+import type { Clock } from './domain/clock.js';
+import type { LifecycleState } from './domain/events.js';
+import { Heartbeat } from './maintenance/heartbeat.js';
+import { Pruner } from './maintenance/pruner.js';
+import { Sweeper } from './maintenance/sweeper.js';
+import { DatabaseClock } from './runtime/database-clock.js';
+import type { EventBus } from './runtime/event-bus.js';
+import { random } from './runtime/random.js';
+import { systemClock } from './runtime/system-clock.js';
+import { connect, type Database } from './store/connection.js';
+import { createStore, type Store } from './store/store.js';
+import { WorkerEngine } from './worker/engine.js';
+import type { HandlerRegistry } from './worker/handler-registry.js';
+import { LocalRenewer } from './worker/local-renewer.js';
+import { ThreadRenewer } from './worker/thread-renewer.js';
+
+/** Connections beside those that handlers can keep busy with their progress. */
+const SPARE_CONNECTIONS = 5;
+const MOST_CONNECTIONS = 50;
+
+/** Everything a connected Scheduler consists of. Nothing runs yet. */
+export interface Parts {
+  database: Database;
+  store: Store;
+  clock: Clock;
+  engine: WorkerEngine;
+  sweeper: Sweeper;
+  pruner: Pruner;
+  heartbeat: Heartbeat;
+}
+
+export interface PartsRequest {
+  options: ResolvedOptions;
+  registry: HandlerRegistry;
+  events: EventBus;
+  workerId: string;
+  state: () => LifecycleState;
+  signal: AbortSignal;
+}
+
+/** Connects, measures the database's clock, and puts the parts together. */
+export async function openParts({
+  options,
+  registry,
+  events,
+  workerId,
+  state,
+  signal,
+}: PartsRequest): Promise<Parts> {
+  const clock = options.clock ?? new DatabaseClock();
+  const measured = clock instanceof DatabaseClock ? clock : undefined;
+  const database = await connect({
+    uri: options.uri,
+    poolSize: Math.min(MOST_CONNECTIONS, options.concurrency + SPARE_CONNECTIONS),
+    timeout: options.connectTimeout,
+    // Reaching the database takes real time, whatever clock the jobs go by.
+    clock: systemClock,
+    signal,
+    onRetry: (error, failures, retryIn) => {
+      events.emit('worker:trouble', { operation: 'reach MongoDB', error, failures, retryIn });
+    },
+  });
+  const synchronise = async (): Promise<void> => measured?.synchronise(database.readServerTime);
+  await synchronise();
+  const store = createStore(database.collections);
+  const taskTypes = (): readonly string[] => registry.taskTypes;
+  const engine = new WorkerEngine({
+    store,
+    clock,
+    events,
+    random,
+    options,
+    registry,
+    workerId,
+    renewer: measured === undefined ? new LocalRenewer(clock, store.renew) : new ThreadRenewer(options),
+    anchor: () => measured?.anchor,
+  });
+  const startedAt = clock.now();
+  const heartbeat = new Heartbeat({
+    clock,
+    events,
+    store,
+    interval: options.heartbeatInterval,
+    synchronise,
+    facts: () => ({
+      _id: workerId,
+      state: state(),
+      host: hostname(),
+      pid: process.pid,
+      version: VERSION,
+      queues: options.queues,
+      taskTypes: taskTypes(),
+      concurrency: options.concurrency,
+      running: engine.running,
+      startedAt,
+      clockError: measured?.error ?? null,
+    }),
+  });
+  // A new primary has a clock of its own.
+  database.onPrimaryChange(() => {
+    heartbeat.wake();
+  });
+  return {
+    database,
+    store,
+    clock,
+    engine,
+    sweeper: new Sweeper({ clock, events, random, store, options }),
+    pruner: new Pruner({ clock, events, store, options, taskTypes }),
+    heartbeat,
+  };
+}

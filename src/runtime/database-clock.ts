@@ -1,0 +1,52 @@
+import type { Clock } from '../domain/clock.js';
+import { monotonic, sleep } from './system-clock.js';
+
+const SAMPLES = 3;
+
+/** The database's time at one instant of this process's monotonic clock. */
+export interface ClockAnchor {
+  epoch: number;
+  monotonic: number;
+}
+
+/**
+ * The database's time, carried by the monotonic clock between measurements, so that a wrong or jumping wall clock
+ * of this machine changes nothing. Until the first measurement it is this machine's time.
+ */
+export class DatabaseClock implements Clock {
+  readonly monotonic = monotonic;
+  readonly sleep = sleep;
+  #anchor: ClockAnchor = { epoch: new Date().getTime(), monotonic: monotonic() };
+  #error = Infinity;
+
+  /** Half the round trip of the measurement in force: the offset is known this well, in milliseconds. */
+  get error(): number {
+    return this.#error;
+  }
+
+  get anchor(): ClockAnchor {
+    return this.#anchor;
+  }
+
+  set anchor(anchor: ClockAnchor) {
+    this.#anchor = anchor;
+  }
+
+  now(): Date {
+    return new Date(this.#anchor.epoch + monotonic() - this.#anchor.monotonic);
+  }
+
+  /** Asks the server a few times and keeps the answer with the shortest round trip. */
+  async synchronise(readServerTime: () => Promise<Date>): Promise<void> {
+    let best = Infinity;
+    for (let i = 0; i < SAMPLES; i++) {
+      const sent = monotonic();
+      const epoch = (await readServerTime()).getTime();
+      const roundTrip = monotonic() - sent;
+      if (roundTrip >= best) continue;
+      best = roundTrip;
+      this.#anchor = { epoch, monotonic: sent + roundTrip / 2 };
+    }
+    this.#error = best / 2;
+  }
+}

@@ -1,0 +1,58 @@
+import { EventEmitter } from 'eventemitter3';
+import { toError } from '../domain/errors.js';
+import type { EventName, SchedulerEvents } from '../domain/events.js';
+
+export type Listener<E extends EventName> = (event: SchedulerEvents[E]) => unknown;
+
+type Guarded = (event: unknown) => void;
+
+/**
+ * The typed events of a Scheduler. eventemitter3 lets a listener that throws stop `emit` and the listeners after
+ * it; here each one is guarded, and what it throws or rejects with becomes a `listener:error` event.
+ */
+export class EventBus {
+  readonly #emitter = new EventEmitter<Record<EventName, Guarded>>();
+  readonly #guarded = new WeakMap<object, Map<EventName, Guarded>>();
+
+  on<E extends EventName>(name: E, listener: Listener<E>): void {
+    this.#emitter.on(name, this.#guard(name, listener));
+  }
+
+  once<E extends EventName>(name: E, listener: Listener<E>): void {
+    this.#emitter.once(name, this.#guard(name, listener));
+  }
+
+  off<E extends EventName>(name: E, listener: Listener<E>): void {
+    const guarded = this.#guarded.get(listener)?.get(name);
+    if (guarded !== undefined) this.#emitter.off(name, guarded);
+  }
+
+  emit<E extends EventName>(name: E, event: SchedulerEvents[E]): void {
+    this.#emitter.emit(name, event);
+  }
+
+  #guard<E extends EventName>(name: E, listener: Listener<E>): Guarded {
+    const byName = this.#guarded.get(listener) ?? new Map<EventName, Guarded>();
+    this.#guarded.set(listener, byName);
+    const known = byName.get(name);
+    if (known !== undefined) return known;
+    const guarded: Guarded = (event) => {
+      try {
+        const returned = listener(event as SchedulerEvents[E]);
+        if (returned instanceof Promise)
+          returned.catch((error: unknown) => {
+            this.#report(name, error);
+          });
+      } catch (error) {
+        this.#report(name, error);
+      }
+    };
+    byName.set(name, guarded);
+    return guarded;
+  }
+
+  #report(name: EventName, thrown: unknown): void {
+    // A listener of listener:error that throws has nobody left to tell.
+    if (name !== 'listener:error') this.emit('listener:error', { event: name, error: toError(thrown) });
+  }
+}

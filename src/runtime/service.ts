@@ -1,0 +1,98 @@
+import type { Clock } from '../domain/clock.js';
+import { hideCredentials, toError } from '../domain/errors.js';
+import type { EventBus } from './event-bus.js';
+
+const FIRST_RETRY = 250;
+const LONGEST_RETRY = 10_000;
+
+/** One life cycle for everything that works in the background: safe to start, stop and wake in any order. */
+export interface Service {
+  readonly name: string;
+  start(): void;
+  stop(): Promise<void>;
+}
+
+/**
+ * A loop of rounds. A round returns how long to wait for the next one; a round that throws is reported and tried
+ * again with backoff, so that trouble with the database is survived without dropping anything.
+ */
+export abstract class PeriodicService implements Service {
+  abstract readonly name: string;
+  protected readonly clock: Clock;
+  protected readonly events: EventBus;
+  #running: { loop: Promise<void>; stopping: AbortController } | undefined;
+  #nap: AbortController | undefined;
+  #woken = false;
+  #failures = 0;
+
+  constructor(clock: Clock, events: EventBus) {
+    this.clock = clock;
+    this.events = events;
+  }
+
+  /** One round; returns the milliseconds until the next. */
+  abstract runOnce(): Promise<number>;
+
+  start(): void {
+    if (this.#running !== undefined) return;
+    const stopping = new AbortController();
+    this.#running = { stopping, loop: this.#loop(stopping.signal) };
+  }
+
+  /** Resolves when the round in progress has ended; no round starts afterwards. */
+  async stop(): Promise<void> {
+    const running = this.#running;
+    if (running === undefined) return;
+    running.stopping.abort();
+    this.#nap?.abort();
+    await running.loop;
+    if (this.#running === running) this.#running = undefined;
+  }
+
+  /** Starts the next round now, or right after the one in progress. */
+  wake(): void {
+    this.#woken = true;
+    // A wake-up is a hint: it does not shorten the wait after a failure.
+    if (this.#failures === 0) this.#nap?.abort();
+  }
+
+  /** The backoff after failures grows up to this, in milliseconds. */
+  protected get longestRetry(): number {
+    return LONGEST_RETRY;
+  }
+
+  protected get stopping(): boolean {
+    return this.#running?.stopping.signal.aborted ?? true;
+  }
+
+  async #loop(stopping: AbortSignal): Promise<void> {
+    // The first round starts after start() has returned, so that `stopping` is in place.
+    await Promise.resolve();
+    while (!stopping.aborted) {
+      this.#woken = false;
+      const delay = await this.#guardedRound();
+      if (stopping.aborted) return;
+      if (this.#woken && this.#failures === 0) continue;
+      this.#nap = new AbortController();
+      await this.clock.sleep(delay, this.#nap.signal);
+      this.#nap = undefined;
+    }
+  }
+
+  async #guardedRound(): Promise<number> {
+    try {
+      const delay = await this.runOnce();
+      if (this.#failures > 0)
+        this.events.emit('worker:recovered', { operation: this.name, failures: this.#failures });
+      this.#failures = 0;
+      return delay;
+    } catch (thrown) {
+      this.#failures++;
+      const retryIn = Math.min(this.longestRetry, FIRST_RETRY * 2 ** (this.#failures - 1));
+      const error = toError(thrown);
+      error.message = hideCredentials(error.message);
+      this.events.emit('worker:trouble', { operation: this.name, error, failures: this.#failures, retryIn });
+      return retryIn;
+    }
+  }
+}

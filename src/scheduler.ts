@@ -1,0 +1,363 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { DispatchOptions } from './config/dispatch-options.js';
+import type { HandlerOptions } from './config/handler-options.js';
+import { resolveOptions, type ResolvedOptions, type SchedulerOptions } from './config/options.js';
+import { Dispatcher, type DispatchRequest, type DispatchResult } from './dispatch/dispatcher.js';
+import { Draft } from './dispatch/draft.js';
+import type { JobHandle } from './dispatch/job-handle.js';
+import { viewOf, type JobView } from './dispatch/job-view.js';
+import { parseDuration, type Duration } from './domain/duration.js';
+import { ChronosError, toError } from './domain/errors.js';
+import type { EventName, LifecycleState } from './domain/events.js';
+import type { ExecutionDocument } from './domain/execution.js';
+import type { Instant } from './domain/instant.js';
+import { checkJobId } from './domain/names.js';
+import type { PruneCounts } from './maintenance/pruner.js';
+import { openParts, type Parts } from './parts.js';
+import { EventBus, type Listener } from './runtime/event-bus.js';
+import { LifeCycle } from './runtime/life-cycle.js';
+import type { CancelAnswer } from './store/cancel.js';
+import type { HoldAnswer } from './store/hold.js';
+import { install } from './store/install.js';
+import type { RetryAnswer } from './store/retry.js';
+import type { Handler, HandlerClass } from './worker/handler.js';
+import { HandlerRegistry, isHandlerClass, taskTypeOf } from './worker/handler-registry.js';
+import type { HeldLock } from './worker/lock-manager.js';
+
+// Without a handler map, payloads are whatever the handlers take them for.
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+export type AnyPayloads = Record<string, any>;
+
+/** The payload may be left out where the handler map says it may be undefined. */
+export type DispatchArguments<P> = undefined extends P
+  ? [payload?: P, options?: DispatchOptions & AdHoc<P>]
+  : [payload: P, options?: DispatchOptions & AdHoc<P>];
+
+export interface AdHoc<P> {
+  /**
+   * Registers a handler along with the job. Functions cannot be stored: the job runs in this process, or in
+   * another that registers the same name; when this process is gone before, it waits for such a one.
+   */
+  handler?: Handler<P>;
+}
+
+/** What `stop()` could not finish: handlers that ignore their signal, outcomes that could not be written. */
+export interface StopReport {
+  left: { id: string; taskType: string }[];
+}
+
+/** The whole of Chronos: register handlers, dispatch jobs, start and stop a worker. `new` never connects. */
+export class Scheduler<P extends object = AnyPayloads> {
+  readonly workerId: string;
+  readonly #options: ResolvedOptions;
+  readonly #events = new EventBus();
+  readonly #life = new LifeCycle(this.#events);
+  readonly #registry = new HandlerRegistry();
+  #parts: Promise<Parts> | undefined;
+  #connecting = new AbortController();
+  #starting: Promise<void> | undefined;
+  #stopping: Promise<StopReport> | undefined;
+  #report: StopReport = { left: [] };
+
+  constructor(options: SchedulerOptions) {
+    this.#options = resolveOptions(options);
+    this.workerId = this.#options.workerId ?? `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`;
+    for (const [taskType, handler] of Object.entries(this.#options.taskHandlers))
+      this.#registry.register(taskType, handler);
+  }
+
+  get state(): LifecycleState {
+    return this.#life.state;
+  }
+
+  on<E extends EventName>(event: E, listener: Listener<E>): this {
+    this.#events.on(event, listener);
+    return this;
+  }
+
+  once<E extends EventName>(event: E, listener: Listener<E>): this {
+    this.#events.once(event, listener);
+    return this;
+  }
+
+  off<E extends EventName>(event: E, listener: Listener<E>): this {
+    this.#events.off(event, listener);
+    return this;
+  }
+
+  /** Registers a function, class or object under a task type, or a class under its own name. Also while running. */
+  registerHandler<T extends keyof P & string>(
+    taskType: T,
+    handler: Handler<P[T]>,
+    options?: HandlerOptions,
+  ): this;
+  registerHandler<Q>(handlerClass: HandlerClass<Q>, options?: HandlerOptions): this;
+  registerHandler(first: unknown, second?: unknown, third?: unknown): this {
+    if (isHandlerClass(first)) this.#registry.register(taskTypeOf(first), first, second);
+    else this.#registry.register(first, second, third);
+    return this;
+  }
+
+  /** Stores a job; resolves once a majority has it. */
+  dispatch<T extends keyof P & string>(taskType: T, ...rest: DispatchArguments<P[T]>): Promise<JobHandle>;
+  dispatch<Q>(handlerClass: HandlerClass<Q>, payload?: Q, options?: DispatchOptions): Promise<JobHandle>;
+  dispatch(
+    target: unknown,
+    payload?: unknown,
+    options?: DispatchOptions & AdHoc<unknown>,
+  ): Promise<JobHandle> {
+    return this.#dispatch(target, payload, options);
+  }
+
+  /** Stores many jobs, from anything that can be iterated, and reports on each in order. */
+  async dispatchMany(
+    requests: Iterable<DispatchRequest> | AsyncIterable<DispatchRequest>,
+  ): Promise<DispatchResult[]> {
+    return (await this.#dispatcher()).dispatchMany(requests);
+  }
+
+  /** Starts a draft: `scheduler.delay('1h').args({ … }).dispatch('emails')`. */
+  delay(delay: Duration): Draft<(keyof P & string) | HandlerClass<never>> {
+    return this.#draft().delay(delay);
+  }
+
+  at(when: Instant): Draft<(keyof P & string) | HandlerClass<never>> {
+    return this.#draft().at(when);
+  }
+
+  args(payload: unknown): Draft<(keyof P & string) | HandlerClass<never>> {
+    return this.#draft().args(payload);
+  }
+
+  async getJob(jobId: string): Promise<JobView | null> {
+    checkJobId(jobId);
+    const job = await (await this.#connect()).store.findJob(jobId);
+    return job === null ? null : viewOf(job);
+  }
+
+  /** The attempts of a job, oldest first, as long as the execution log keeps them. */
+  async getExecutions(jobId: string): Promise<ExecutionDocument[]> {
+    checkJobId(jobId);
+    return (await this.#connect()).store.findExecutions(jobId);
+  }
+
+  /** Cancels a job that waits; asks the worker of one that runs. The answer says which. */
+  async cancel(jobId: string, reason?: string): Promise<CancelAnswer> {
+    checkJobId(jobId);
+    const { store, clock, engine } = await this.#connect();
+    const answer = await store.cancel(jobId, reason ?? null, clock.now());
+    if (answer.answer === 'cancelled' || answer.answer === 'requested')
+      engine.cancelled(jobId, reason ?? null);
+    return answer;
+  }
+
+  /** Runs a finished job again, as if it were new. */
+  async retry(jobId: string): Promise<RetryAnswer> {
+    checkJobId(jobId);
+    const { store, clock, engine } = await this.#connect();
+    const answer = await store.retry(jobId, clock.now());
+    engine.nudge();
+    return answer;
+  }
+
+  /** Takes a waiting job out of play until `unhold`. */
+  async hold(jobId: string, reason?: string): Promise<HoldAnswer> {
+    checkJobId(jobId);
+    const { store, clock } = await this.#connect();
+    return store.hold(jobId, reason ?? null, clock.now());
+  }
+
+  async unhold(jobId: string): Promise<HoldAnswer> {
+    checkJobId(jobId);
+    const { store, engine } = await this.#connect();
+    const answer = await store.unhold(jobId);
+    engine.nudge();
+    return answer;
+  }
+
+  /**
+   * Removes finished jobs past their retention. With an age: finished jobs, jobs of task types nobody has a handler
+   * for, and jobs whose lock expired, all older than that.
+   */
+  async prune(olderThan?: Duration): Promise<PruneCounts> {
+    const age = olderThan === undefined ? undefined : parseDuration(olderThan, 'prune() olderThan');
+    const { pruner } = await this.#connect();
+    return age === undefined ? pruner.pruneByRetention() : pruner.pruneOlderThan(age);
+  }
+
+  /** Runs `fn` while no other process runs one under the same name; throws LOCK_HELD when it is not free within `wait`. */
+  async withLock<T>(
+    name: string,
+    fn: (lock: HeldLock) => T | Promise<T>,
+    { wait = 0 }: { wait?: Duration } = {},
+  ): Promise<T> {
+    const { engine } = await this.#connect();
+    await engine.locks.open();
+    return engine.locks.withLock(name, fn, parseDuration(wait, 'withLock() wait'));
+  }
+
+  /** Creates collections, indexes and validators. `start()` does it too. */
+  async install(): Promise<void> {
+    await install(this.#options.uri);
+  }
+
+  /** One pass: recovers what is stale, claims and executes up to `batch` due jobs, resolves to how many. */
+  async run(batch = 32): Promise<number> {
+    if (!Number.isInteger(batch) || batch < 1) {
+      throw new ChronosError(
+        'INVALID_ARGUMENT',
+        `run() batch must be a whole number from 1, got ${String(batch)}`,
+      );
+    }
+    const { engine, sweeper } = await this.#connect();
+    await sweeper.runOnce();
+    return engine.runPass(batch);
+  }
+
+  /** Connects, installs, and starts to work. Rejects when MongoDB stays out of reach; the state is Error then. */
+  start(): Promise<void> {
+    if (this.state === 'Stopping') {
+      return Promise.reject(
+        new ChronosError('WRONG_STATE', 'the scheduler is stopping: await stop() before start()'),
+      );
+    }
+    this.#starting ??= this.#start();
+    return this.#starting;
+  }
+
+  /** Starts, stops on SIGINT or SIGTERM, and resolves when stopped. */
+  async forever(): Promise<StopReport> {
+    const stopped = new Promise<void>((resolve) => {
+      this.on('worker:state', ({ state }) => {
+        if (state === 'Stopped') resolve();
+      });
+    });
+    const stop = (): void => void this.stop();
+    process.on('SIGINT', stop).on('SIGTERM', stop);
+    try {
+      await this.start().catch((error: unknown) => {
+        if (this.#stopping === undefined) throw error;
+      });
+      await stopped;
+      return this.#report;
+    } finally {
+      process.off('SIGINT', stop).off('SIGTERM', stop);
+    }
+  }
+
+  /**
+   * Stops gracefully within the time given (default `shutdownGrace`). The name of a signal is ignored, so that
+   * `process.on('SIGTERM', (signal) => scheduler.stop(signal))` does what was meant.
+   */
+  stop(timeout?: Duration): Promise<StopReport> {
+    const given = typeof timeout === 'string' && /^SIG[A-Z0-9]+$/.test(timeout) ? undefined : timeout;
+    const budget = given === undefined ? this.#options.shutdownGrace : parseDuration(given, 'stop() timeout');
+    this.#stopping ??= this.#stop(budget).finally(() => {
+      this.#stopping = undefined;
+    });
+    return this.#stopping;
+  }
+
+  async #start(): Promise<void> {
+    this.#life.enter('Starting');
+    try {
+      const { engine, sweeper, pruner, heartbeat } = await this.#connect();
+      await this.install();
+      await engine.start();
+      for (const service of [heartbeat, sweeper, pruner]) service.start();
+      this.#registry.onChange(() => {
+        engine.nudge();
+      });
+      this.#life.enter('Running');
+    } catch (thrown) {
+      const error = toError(thrown);
+      this.#starting = undefined;
+      if (this.state === 'Starting') {
+        await this.#close(0);
+        this.#life.enter('Error', error);
+      }
+      throw error;
+    }
+  }
+
+  async #stop(budget: number): Promise<StopReport> {
+    if (this.#parts === undefined && this.#starting === undefined) return { left: [] };
+    this.#life.enter('Stopping');
+    // A start in progress gives up waiting for the database, and then finds that it was stopped.
+    this.#connecting.abort();
+    await this.#starting?.catch(() => undefined);
+    this.#report = await this.#close(budget);
+    this.#starting = undefined;
+    this.#life.enter('Stopped');
+    return this.#report;
+  }
+
+  async #close(budget: number): Promise<StopReport> {
+    const parts = await this.#parts?.catch(() => undefined);
+    this.#parts = undefined;
+    if (parts === undefined) return { left: [] };
+    const { engine, sweeper, pruner, heartbeat, database } = parts;
+    await Promise.all([sweeper.stop(), pruner.stop()]);
+    const left = await engine.stop(budget);
+    await heartbeat.stop();
+    await heartbeat.beat().catch(() => undefined);
+    await database.close();
+    return { left: left.map(({ _id, taskType }) => ({ id: _id, taskType })) };
+  }
+
+  /** The connection is made when it is first needed, and once. */
+  #connect(): Promise<Parts> {
+    if (this.#parts !== undefined) return this.#parts;
+    this.#connecting = new AbortController();
+    const opened = openParts({
+      options: this.#options,
+      registry: this.#registry,
+      events: this.#events,
+      workerId: this.workerId,
+      state: () => this.state,
+      signal: this.#connecting.signal,
+    });
+    opened.catch(() => {
+      if (this.#parts === opened) this.#parts = undefined;
+    });
+    this.#parts = opened;
+    return opened;
+  }
+
+  async #dispatcher(): Promise<Dispatcher> {
+    const { store, clock, engine } = await this.#connect();
+    const { timezone } = this.#options;
+    const cancel = (jobId: string, reason: string | null): Promise<CancelAnswer> =>
+      this.cancel(jobId, reason ?? undefined);
+    const nudge = (): void => {
+      engine.nudge();
+    };
+    return new Dispatcher({
+      store,
+      clock,
+      timezone,
+      cancel,
+      nudge,
+      registry: this.#registry,
+      options: this.#options,
+    });
+  }
+
+  async #dispatch(
+    target: unknown,
+    payload: unknown,
+    options: (DispatchOptions & AdHoc<unknown>) | undefined,
+  ): Promise<JobHandle> {
+    const { handler, ...rest } = options ?? {};
+    const byClass = isHandlerClass(target);
+    const taskType = byClass ? taskTypeOf(target) : target;
+    if (byClass) this.#registry.register(taskType, target);
+    if (handler !== undefined) this.#registry.register(taskType, handler);
+    return (await this.#dispatcher()).dispatch({ taskType: taskType as string, payload, options: rest });
+  }
+
+  #draft(): Draft<(keyof P & string) | HandlerClass<never>> {
+    return new Draft((target, payload, options) => this.#dispatch(target, payload, options));
+  }
+}

@@ -1,0 +1,162 @@
+import type { mongo } from 'mongoose';
+import type { JobDocument } from '../domain/job.js';
+import { TRANSITIONS } from '../domain/transitions.js';
+import type { LockGrant } from './lock-fields.js';
+import { CLAIM_KEYS, type Collections } from './models.js';
+
+/** The planner merges at most this many index scans in order; one more and it sorts everything there is. */
+export const MOST_PAIRS = 200;
+
+export interface DueFilter {
+  queues: readonly string[];
+  taskTypes: readonly string[];
+  now: Date;
+  /** Leave out jobs that may kill their process: one at a time per process. */
+  withoutSuspects: boolean;
+  /** Jobs whose handlers still run here although their lock is gone. */
+  exclude: readonly string[];
+}
+
+const ORDER = { priority: 1, nextRunAt: 1, _id: 1 } as const;
+
+/** The reference: takes the first due job, straight to RUNNING, in one atomic write. */
+export async function claimOne(
+  c: Collections,
+  filter: DueFilter,
+  grant: LockGrant,
+): Promise<JobDocument | null> {
+  return c.jobs.findOneAndUpdate(dueFilter(filter), claimUpdate('claim', grant, filter.now), {
+    sort: ORDER,
+    hint: CLAIM_KEYS,
+    returnDocument: 'after',
+  });
+}
+
+/** The first `limit` due jobs in order. Nothing is taken yet. */
+export async function findDue(c: Collections, filter: DueFilter, limit: number): Promise<JobDocument[]> {
+  const parts = splitPairs(filter);
+  const found = await Promise.all(
+    parts.map((part) => c.jobs.find(dueFilter(part), { hint: CLAIM_KEYS, sort: ORDER, limit }).toArray()),
+  );
+  return parts.length === 1 ? (found[0] ?? []) : found.flat().sort(inOrder).slice(0, limit);
+}
+
+/**
+ * Takes those of `jobs` that nobody changed since they were read, which all had the same fence. The fence and the
+ * date in the guard matter: without them a job that was claimed and rescheduled in between would be taken early and
+ * with a wrong fence. Returns how many were taken; on fewer than asked `findClaimed` tells which.
+ */
+export async function claimBatch(
+  c: Collections,
+  transition: 'claim' | 'buffer',
+  jobs: readonly JobDocument[],
+  grant: LockGrant,
+  now: Date,
+): Promise<number> {
+  const filter = {
+    _id: { $in: jobs.map((job) => job._id) },
+    status: 'SCHEDULED',
+    fence: jobs[0]?.fence ?? 0,
+    nextRunAt: { $lte: now },
+  } as const;
+  const { modifiedCount } = await c.jobs.updateMany(filter, claimUpdate(transition, grant, now), {
+    hint: { _id: 1 },
+  });
+  return modifiedCount;
+}
+
+export async function findClaimed(
+  c: Collections,
+  ids: readonly string[],
+  token: string,
+): Promise<Set<string>> {
+  const found = await c.jobs
+    .find({ _id: { $in: [...ids] }, lockToken: token }, { projection: { _id: 1 }, hint: { _id: 1 } })
+    .toArray();
+  return new Set(found.map((job) => job._id));
+}
+
+/** The job as it is after a successful claim of the document that was read before. */
+export function afterClaim(
+  transition: 'claim' | 'buffer',
+  job: JobDocument,
+  grant: LockGrant,
+  now: Date,
+): JobDocument {
+  const starts = transition === 'claim';
+  return {
+    ...job,
+    status: TRANSITIONS[transition].to,
+    fence: job.fence + 1,
+    lockedBy: grant.workerId,
+    lockedUntil: grant.lockedUntil,
+    lockToken: grant.token,
+    queuedAt: now,
+    startedAt: starts ? now : null,
+    ...(starts && { firstStartedAt: job.firstStartedAt ?? now }),
+  };
+}
+
+function claimUpdate(
+  transition: 'claim' | 'buffer',
+  grant: LockGrant,
+  now: Date,
+): mongo.UpdateFilter<JobDocument> {
+  const starts = transition === 'claim';
+  return {
+    $set: {
+      status: TRANSITIONS[transition].to,
+      lockedBy: grant.workerId,
+      lockedUntil: grant.lockedUntil,
+      lockToken: grant.token,
+      queuedAt: now,
+      startedAt: starts ? now : null,
+    },
+    ...(starts && { $min: { firstStartedAt: now } }),
+    $inc: { fence: 1 },
+  };
+}
+
+function dueFilter({
+  queues,
+  taskTypes,
+  now,
+  withoutSuspects,
+  exclude,
+}: DueFilter): mongo.Filter<JobDocument> {
+  return {
+    status: 'SCHEDULED',
+    queue: { $in: [...queues] },
+    taskType: { $in: [...taskTypes] },
+    nextRunAt: { $lte: now },
+    ...(withoutSuspects && { crashes: 0, abandoned: 0 }),
+    ...(exclude.length > 0 && { _id: { $nin: [...exclude] } }),
+  };
+}
+
+/** Filters that together cover the same (queue, task type) pairs, none with more than the planner merges. */
+function splitPairs(filter: DueFilter): DueFilter[] {
+  const { queues, taskTypes } = filter;
+  if (queues.length * taskTypes.length <= MOST_PAIRS) return [filter];
+  return chunks(queues, MOST_PAIRS).flatMap((someQueues) =>
+    chunks(taskTypes, Math.max(1, Math.floor(MOST_PAIRS / someQueues.length))).map((someTypes) => ({
+      ...filter,
+      queues: someQueues,
+      taskTypes: someTypes,
+    })),
+  );
+}
+
+function chunks<T>(items: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) =>
+    items.slice(i * size, (i + 1) * size),
+  );
+}
+
+function inOrder(a: JobDocument, b: JobDocument): number {
+  return (
+    a.priority - b.priority ||
+    a.nextRunAt.getTime() - b.nextRunAt.getTime() ||
+    (a._id < b._id ? -1 : a._id > b._id ? 1 : 0)
+  );
+}

@@ -1,0 +1,130 @@
+import mongoose, { type Connection, type ConnectOptions } from 'mongoose';
+import type { Clock } from '../domain/clock.js';
+import { ChronosError, hideCredentials, toError } from '../domain/errors.js';
+import { defineModels, openCollections, type Collections } from './models.js';
+
+/**
+ * Set explicitly: the driver's defaults wait for minutes on a frozen primary (no socket time-out, no limit on the
+ * wait for a connection). Locks must outlive these, so that a worker notices trouble before others take its jobs.
+ */
+const TIMEOUTS = {
+  serverSelectionTimeoutMS: 5000,
+  connectTimeoutMS: 5000,
+  socketTimeoutMS: 10_000,
+  waitQueueTimeoutMS: 10_000,
+  heartbeatFrequencyMS: 2000,
+} as const satisfies ConnectOptions;
+
+const FIRST_RETRY = 250;
+const LONGEST_RETRY = 5000;
+
+export interface Database {
+  readonly collections: Collections;
+  readonly readServerTime: () => Promise<Date>;
+  /** Calls back after every change of the primary: the new one has a clock of its own. */
+  onPrimaryChange(callback: () => void): void;
+  close(): Promise<void>;
+}
+
+export interface ConnectRequest {
+  uri: string;
+  poolSize: number;
+  /** How long to wait for a reply, in milliseconds. Default 10 s. */
+  socketTimeout?: number;
+  /** Give up after this many milliseconds. */
+  timeout: number;
+  clock: Clock;
+  onRetry?: (error: Error, failures: number, retryIn: number) => void;
+  signal?: AbortSignal;
+}
+
+/** Connects, trying again with backoff until the time is up. */
+export async function connect(request: ConnectRequest): Promise<Database> {
+  const { clock, timeout, signal } = request;
+  const end = clock.monotonic() + timeout;
+  for (let failures = 1; ; failures++) {
+    try {
+      const socketTimeoutMS = request.socketTimeout ?? TIMEOUTS.socketTimeoutMS;
+      return openDatabase(
+        await openConnection(request.uri, { ...TIMEOUTS, socketTimeoutMS, maxPoolSize: request.poolSize }),
+      );
+    } catch (thrown) {
+      const error = toError(thrown);
+      const retryIn = Math.min(LONGEST_RETRY, FIRST_RETRY * 2 ** (failures - 1));
+      if (!isPassing(error) || clock.monotonic() + retryIn >= end || signal?.aborted === true) {
+        throw unreachable(error, failures);
+      }
+      request.onRetry?.(error, failures, retryIn);
+      await clock.sleep(retryIn, signal);
+    }
+  }
+}
+
+export async function openConnection(uri: string, options: ConnectOptions): Promise<Connection> {
+  const connection = mongoose.createConnection(uri, {
+    ...options,
+    appName: 'chronos',
+    autoIndex: false,
+    autoCreate: false,
+    bufferCommands: false,
+    ignoreUndefined: false,
+    writeConcern: { w: 'majority', journal: true },
+  });
+  // asPromise() reports the first failure; without a listener later ones would be uncaught.
+  connection.on('error', () => undefined);
+  try {
+    await connection.asPromise();
+  } catch (error) {
+    await connection.destroy().catch(() => undefined);
+    throw error;
+  }
+  defineModels(connection);
+  return connection;
+}
+
+function openDatabase(connection: Connection): Database {
+  const client = connection.getClient();
+  const admin = client.db('admin');
+  return {
+    collections: openCollections(connection),
+    async readServerTime() {
+      const hello = await admin.command({ hello: 1 });
+      return hello['localTime'] as Date;
+    },
+    onPrimaryChange(callback) {
+      let primary: string | undefined;
+      client.on('topologyDescriptionChanged', ({ newDescription }) => {
+        const found = [...newDescription.servers.values()].find(
+          (server) => server.type === 'RSPrimary',
+        )?.address;
+        if (found === undefined || found === primary) return;
+        if (primary !== undefined) callback();
+        primary = found;
+      });
+    },
+    close: () => connection.destroy(),
+  };
+}
+
+/** Trouble that may pass by waiting; wrong credentials and malformed connection strings do not. */
+function isPassing(error: Error): boolean {
+  return (
+    !['MongoParseError', 'MongoInvalidArgumentError', 'MongoAPIError'].includes(error.name) &&
+    !isAuthentication(error)
+  );
+}
+
+function isAuthentication(error: Error): boolean {
+  const code = (error as { code?: unknown }).code;
+  return code === 18 || /auth/i.test((error as { codeName?: string }).codeName ?? '');
+}
+
+function unreachable(error: Error, failures: number): ChronosError {
+  const tries = failures === 1 ? 'once' : `${failures} times`;
+  return new ChronosError(
+    'MONGODB_UNREACHABLE',
+    `MongoDB could not be reached (tried ${tries}): ${hideCredentials(error.message)}. ` +
+      'Check that the server runs and that the connection string names its host, port and credentials.',
+    { cause: error },
+  );
+}

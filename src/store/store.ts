@@ -1,0 +1,71 @@
+import { markBegun } from './begin.js';
+import { cancel, findCancelRequests } from './cancel.js';
+import { claimBatch, claimOne, findClaimed, findDue } from './claim.js';
+import { enqueue, enqueueMany } from './enqueue.js';
+import { logExecutions } from './executions.js';
+import { findExecutions, findJob } from './find.js';
+import { giveBack, giveBackByToken } from './give-back.js';
+import { findLiveTaskTypes, saveHeartbeat } from './heartbeat.js';
+import { hold, unhold } from './hold.js';
+import type { Collections } from './models.js';
+import { move } from './move.js';
+import { acquireLock, findLock, releaseLock } from './named-lock.js';
+import { nextDueAt } from './next-due.js';
+import { saveProgress } from './progress.js';
+import { pruneExpired, pruneFinished, pruneOrphans } from './prune.js';
+import { findExpired, recover } from './recover.js';
+import { renew } from './renew.js';
+import { retry } from './retry.js';
+import { findSettled, settle } from './settle.js';
+
+const OPERATIONS = {
+  acquireLock,
+  cancel,
+  claimBatch,
+  claimOne,
+  enqueue,
+  enqueueMany,
+  findCancelRequests,
+  findClaimed,
+  findDue,
+  findExecutions,
+  findExpired,
+  findJob,
+  findLiveTaskTypes,
+  findLock,
+  findSettled,
+  giveBack,
+  giveBackByToken,
+  hold,
+  logExecutions,
+  markBegun,
+  move,
+  nextDueAt,
+  pruneExpired,
+  pruneFinished,
+  pruneOrphans,
+  recover,
+  releaseLock,
+  renew,
+  retry,
+  saveHeartbeat,
+  saveProgress,
+  settle,
+  unhold,
+};
+
+type Operations = typeof OPERATIONS;
+
+type Bound<F> = F extends (c: Collections, ...rest: infer A) => infer R ? (...rest: A) => R : never;
+
+/** Every operation on the database, bound to its collections. */
+export type Store = { readonly [K in keyof Operations]: Bound<Operations[K]> };
+
+export function createStore(collections: Collections): Store {
+  const bound = Object.entries(OPERATIONS).map(([name, operation]) => [
+    name,
+    (...rest: unknown[]) =>
+      (operation as (c: Collections, ...rest: unknown[]) => unknown)(collections, ...rest),
+  ]);
+  return Object.fromEntries(bound) as Store;
+}

@@ -1,0 +1,47 @@
+import type { Clock } from '../domain/clock.js';
+import type { EventBus } from '../runtime/event-bus.js';
+import { PeriodicService } from '../runtime/service.js';
+import type { Store } from '../store/store.js';
+
+const IDLE = 60_000;
+const PAUSE = 1000;
+
+export interface DoubtfulClaim {
+  token: string;
+  /** The jobs it may have taken; undefined when they are not known, and then all of them. */
+  ids: readonly string[] | undefined;
+  /** Milliseconds its lock holds. */
+  lease: number;
+}
+
+type GiveBack = Pick<Store, 'giveBack' | 'giveBackByToken'>;
+
+/**
+ * Claims whose jobs do not run here: the reply was lost, or came too late. They are given back by their token, again
+ * and again until their lock has run out, because the claim itself may still be on its way to the server.
+ */
+export class DoubtfulClaims extends PeriodicService {
+  readonly name = 'give back doubtful claims';
+  readonly #store: GiveBack;
+  readonly #claims = new Map<DoubtfulClaim, number>();
+
+  constructor(clock: Clock, events: EventBus, store: GiveBack) {
+    super(clock, events);
+    this.#store = store;
+  }
+
+  add(claim: DoubtfulClaim): void {
+    this.#claims.set(claim, this.clock.monotonic() + claim.lease);
+    this.wake();
+  }
+
+  async runOnce(): Promise<number> {
+    for (const [claim, until] of [...this.#claims]) {
+      const now = this.clock.now();
+      if (claim.ids === undefined) await this.#store.giveBackByToken(claim.token, now);
+      else await this.#store.giveBack(claim.token, claim.ids, now);
+      if (this.clock.monotonic() >= until) this.#claims.delete(claim);
+    }
+    return this.#claims.size > 0 ? PAUSE : IDLE;
+  }
+}

@@ -1,0 +1,111 @@
+import { resolveHandlerOptions, type ResolvedHandlerOptions } from '../config/handler-options.js';
+import { ChronosError } from '../domain/errors.js';
+import { checkTaskType } from '../domain/names.js';
+import type { HandlerFunction } from './handler.js';
+
+export interface RegisteredHandler {
+  readonly run: HandlerFunction<unknown>;
+  readonly options: ResolvedHandlerOptions;
+}
+
+interface Entry extends RegisteredHandler {
+  readonly source: unknown;
+}
+
+/** The handlers of this process by task type. A Map: names like `constructor` are nothing special in it. */
+export class HandlerRegistry {
+  readonly #entries = new Map<string, Entry>();
+  #changed: () => void = () => undefined;
+
+  get taskTypes(): string[] {
+    return [...this.#entries.keys()];
+  }
+
+  /** Calls back after each new handler. */
+  onChange(callback: () => void): void {
+    this.#changed = callback;
+  }
+
+  get(taskType: string): RegisteredHandler | undefined {
+    return this.#entries.get(taskType);
+  }
+
+  /** Registering the same handler twice is fine; another one under a taken name is an error. */
+  register(taskType: unknown, handler: unknown, options: unknown = {}): void {
+    checkTaskType(taskType);
+    const known = this.#entries.get(taskType);
+    if (known !== undefined) {
+      if (known.source === handler) return;
+      throw new ChronosError(
+        'HANDLER_EXISTS',
+        `a different handler is registered for '${taskType}' already: task types must be unique (give a class a static taskType to tell it from another of the same name)`,
+      );
+    }
+    const entry = {
+      run: toFunction(taskType, handler),
+      options: resolveHandlerOptions(taskType, options),
+      source: handler,
+    };
+    this.#entries.set(taskType, entry);
+    this.#changed();
+  }
+}
+
+/** The task type of a class: its static `taskType`, else its name. */
+export function taskTypeOf(handlerClass: unknown): string {
+  const { taskType, name } = handlerClass as { taskType?: unknown; name?: unknown };
+  const type = taskType ?? name;
+  if (typeof type !== 'string' || type === '') {
+    throw new ChronosError(
+      'HANDLER_INVALID',
+      'a handler class needs a name or a static taskType; this one has neither',
+    );
+  }
+  return type;
+}
+
+/** Looked for in this order: a function, a static `handle`, an instance's `handle`, an instance's `execute`. */
+function toFunction(taskType: string, handler: unknown): HandlerFunction<unknown> {
+  if (typeof handler === 'function' && !isHandlerClass(handler)) {
+    if (!isClassSyntax(handler)) return handler as HandlerFunction<unknown>;
+  } else if (hasMethod(handler, 'handle')) {
+    // A class with a static `handle`, or an object: called on it, so that `this` is what its author expects.
+    return (payload, job) => handler.handle(payload, job);
+  } else if (typeof handler === 'function') {
+    return fromInstances(handler as new () => unknown);
+  }
+  throw new ChronosError(
+    'HANDLER_INVALID',
+    `the handler for '${taskType}' must be a function, a class with handle(payload, job) (static or not) or execute(job), or an object with handle(payload, job)`,
+  );
+}
+
+function fromInstances(handlerClass: new () => unknown): HandlerFunction<unknown> {
+  return async (payload, job) => {
+    const instance = new handlerClass();
+    if (hasMethod(instance, 'handle')) return instance.handle(payload, job);
+    if (hasMethod(instance, 'execute') && (await instance.execute(job)) !== false) return undefined;
+    throw new ChronosError('JOB_RETURNED_FALSE', `execute() of '${job.taskType}' returned false`);
+  };
+}
+
+/** True for what `dispatch` and `registerHandler` take as a class instead of a name. */
+export function isHandlerClass(value: unknown): boolean {
+  if (typeof value !== 'function') return false;
+  const prototype: unknown = value.prototype;
+  return hasMethod(value, 'handle') || hasMethod(prototype, 'handle') || hasMethod(prototype, 'execute');
+}
+
+function isClassSyntax(value: object): boolean {
+  return /^class\b/.test(Function.prototype.toString.call(value));
+}
+
+function hasMethod<M extends string>(
+  value: unknown,
+  method: M,
+): value is Record<M, (...args: unknown[]) => unknown> {
+  return (
+    ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
+    typeof (value as Record<string, unknown>)[method] === 'function'
+  );
+}

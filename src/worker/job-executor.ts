@@ -1,0 +1,206 @@
+import type { ResolvedOptions } from '../config/options.js';
+import type { RetryPolicy } from '../domain/backoff.js';
+import type { Clock } from '../domain/clock.js';
+import { ChronosError, toError } from '../domain/errors.js';
+import type { JobDocument } from '../domain/job.js';
+import {
+  judge,
+  ranTooLongError,
+  runsTooLong,
+  type AbortKind,
+  type Ending,
+  type Outcome,
+} from '../domain/outcome.js';
+import { cutText } from '../domain/text.js';
+import type { JobContext } from './handler.js';
+import type { HandlerRegistry, RegisteredHandler } from './handler-registry.js';
+import { applySchema } from './payload-schema.js';
+
+const MOST_LOG_LINES = 1000;
+const LONGEST_LOG_LINE = 4096;
+
+/** One attempt that has come to an outcome. */
+export interface Attempt {
+  readonly outcome: Outcome;
+  readonly startedAt: Date;
+  readonly finishedAt: Date;
+  /** Milliseconds, by the monotonic clock. */
+  readonly duration: number;
+  readonly log: readonly string[];
+  /** The handler still runs, although its signal was aborted and the grace time has passed. */
+  readonly stuck: boolean;
+}
+
+/** One handler at work. */
+export interface Execution {
+  /** Resolves when there is an outcome. Never rejects. */
+  readonly attempt: Promise<Attempt>;
+  /** Resolves when the handler has really ended, which may be later, or never. */
+  readonly ended: Promise<void>;
+  /** Aborts the handler's signal. The first reason stays. */
+  abort(kind: AbortKind, error: Error): void;
+}
+
+export type SaveProgress = (job: JobDocument, value: number, note: string | null) => Promise<boolean>;
+
+export interface ExecutorParts {
+  registry: HandlerRegistry;
+  clock: Clock;
+  random: () => number;
+  options: Pick<ResolvedOptions, 'timeout' | 'timeoutGrace' | 'retries'>;
+  saveProgress: SaveProgress;
+}
+
+/** Runs handlers. Returns what an attempt came to as a value; never throws, never touches the store. */
+export class JobExecutor {
+  readonly #parts: ExecutorParts;
+
+  constructor(parts: ExecutorParts) {
+    this.#parts = parts;
+  }
+
+  /** Longest time of one attempt of this job, in milliseconds. */
+  timeoutOf(job: JobDocument): number {
+    return (
+      job.timeout ?? this.#parts.registry.get(job.taskType)?.options.timeout ?? this.#parts.options.timeout
+    );
+  }
+
+  run(job: JobDocument): Execution {
+    const { clock, random } = this.#parts;
+    const startedAt = clock.now();
+    const started = clock.monotonic();
+    const log: string[] = [];
+    const control = new AbortController();
+    const over = new AbortController();
+    let abort: { kind: AbortKind; error: Error } | undefined;
+
+    const execution = {
+      abort: (kind: AbortKind, error: Error): void => {
+        if (abort !== undefined || over.signal.aborted) return;
+        abort = { kind, error };
+        control.abort(error);
+      },
+    };
+    const handled = this.#handle(job, startedAt, log, control.signal);
+    const ended = handled.then(() => undefined);
+    void this.#watchTime(job, startedAt, execution, over.signal);
+
+    const attempt = Promise.race([handled, this.#grace(control.signal, over.signal, () => abort?.kind)]).then(
+      (ending): Attempt => {
+        over.abort();
+        const now = clock.now();
+        const outcome = judge({ ending, abort, job, policy: this.#policyOf(job), now, random });
+        const stuck = ending.kind === 'stuck';
+        return {
+          outcome,
+          startedAt,
+          finishedAt: now,
+          duration: clock.monotonic() - started,
+          log: [...log],
+          stuck,
+        };
+      },
+    );
+    return { ...execution, attempt, ended };
+  }
+
+  /** Validates, runs, and turns every way to end into a value. */
+  async #handle(job: JobDocument, startedAt: Date, log: string[], signal: AbortSignal): Promise<Ending> {
+    const handler = this.#parts.registry.get(job.taskType);
+    if (handler === undefined)
+      return { kind: 'threw', thrown: new Error(`no handler for '${job.taskType}' in this process`) };
+    if (runsTooLong(job, startedAt))
+      return { kind: 'refused', error: ranTooLongError(job.maxRunningTime ?? 0) };
+    const payload = await checkedPayload(handler, job);
+    if ('error' in payload) return { kind: 'refused', error: payload.error };
+    try {
+      return { kind: 'returned', value: await handler.run(payload.value, this.#contextOf(job, log, signal)) };
+    } catch (thrown) {
+      return { kind: 'threw', thrown };
+    }
+  }
+
+  /** Aborts when the attempt, or the job over all its attempts, has run for too long. */
+  async #watchTime(
+    job: JobDocument,
+    startedAt: Date,
+    execution: Pick<Execution, 'abort'>,
+    over: AbortSignal,
+  ): Promise<void> {
+    const { clock } = this.#parts;
+    const timeout = this.timeoutOf(job);
+    const left =
+      job.maxRunningTime === null
+        ? Infinity
+        : (job.firstStartedAt ?? startedAt).getTime() + job.maxRunningTime - startedAt.getTime();
+    await clock.sleep(Math.min(timeout, left), over);
+    if (over.aborted) return;
+    if (left < timeout) execution.abort('ranTooLong', ranTooLongError(job.maxRunningTime ?? 0));
+    else
+      execution.abort(
+        'timeout',
+        new ChronosError('JOB_TIMEOUT', `the attempt passed its timeout of ${timeout} ms`),
+      );
+  }
+
+  /** Resolves to `stuck` when the grace time has passed since the abort. On shutdown the caller keeps the time. */
+  #grace(aborted: AbortSignal, over: AbortSignal, kind: () => AbortKind | undefined): Promise<Ending> {
+    const { clock, options } = this.#parts;
+    return new Promise((resolve) => {
+      aborted.addEventListener('abort', () => {
+        if (kind() === 'shutdown') return;
+        void clock.sleep(options.timeoutGrace, over).then(() => {
+          resolve({ kind: 'stuck' });
+        });
+      });
+    });
+  }
+
+  #policyOf(job: JobDocument): RetryPolicy {
+    return {
+      ...this.#parts.options.retries,
+      ...this.#parts.registry.get(job.taskType)?.options.retries,
+      ...job.retries,
+    };
+  }
+
+  #contextOf(job: JobDocument, log: string[], signal: AbortSignal): JobContext {
+    return {
+      id: job._id,
+      taskType: job.taskType,
+      queue: job.queue,
+      priority: job.priority,
+      status: 'RUNNING',
+      nextRunAt: job.nextRunAt,
+      createdAt: job.createdAt,
+      attempts: job.attempts,
+      crashes: job.crashes,
+      lockedBy: job.lockedBy,
+      progress: job.progress,
+      payload: job.payload,
+      attempt: job.attempts + 1,
+      fence: job.fence,
+      signal,
+      reportProgress: (value, note) => this.#parts.saveProgress(job, value, note ?? null),
+      log: (line) => {
+        if (log.length < MOST_LOG_LINES) log.push(cutText(String(line), LONGEST_LOG_LINE));
+        else if (log.length === MOST_LOG_LINES) log.push(`… (more than ${MOST_LOG_LINES} lines)`);
+      },
+    };
+  }
+}
+
+/** The stored payload may be older than the schema it meets now. */
+async function checkedPayload(
+  handler: RegisteredHandler,
+  job: JobDocument,
+): Promise<{ value: unknown } | { error: Error }> {
+  const { schema } = handler.options;
+  if (schema === undefined) return { value: job.payload };
+  try {
+    return { value: await applySchema(job.taskType, schema, job.payload) };
+  } catch (thrown) {
+    return { error: toError(thrown) };
+  }
+}

@@ -1,0 +1,180 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../domain/clock.js';
+import { toError } from '../domain/errors.js';
+import { groupBy } from '../domain/group-by.js';
+import { isSuspect, type JobDocument } from '../domain/job.js';
+import { afterClaim, MOST_PAIRS, type DueFilter } from '../store/claim.js';
+import type { LockGrant } from '../store/lock-fields.js';
+import type { Store } from '../store/store.js';
+import type { DoubtfulClaim } from './doubtful-claims.js';
+
+/** After a lost round, pick from a window this many times wider than what is wanted. */
+const WINDOW = 8;
+
+/** A job this process owns now. */
+export interface ClaimedJob {
+  job: JobDocument;
+  token: string;
+  /** Milliseconds the lock holds without renewal. */
+  lease: number;
+  /** Monotonic time from before the claim was sent. */
+  sentAt: number;
+}
+
+export interface PickRequest {
+  /** Free slots: jobs for these go straight to RUNNING. */
+  slots: number;
+  /** Room in the buffer: jobs for this become QUEUED. */
+  buffer: number;
+  withoutSuspects: boolean;
+  exclude: readonly string[];
+}
+
+export interface PickerParts {
+  store: Pick<Store, 'claimOne' | 'findDue' | 'claimBatch' | 'findClaimed'>;
+  clock: Clock;
+  random: () => number;
+  workerId: string;
+  queues: readonly string[];
+  taskTypes: () => readonly string[];
+  leaseOf: (taskType: string) => number;
+  /** Told of every claim whose effect is not known. */
+  onDoubt: (doubt: DoubtfulClaim) => void;
+}
+
+interface Group {
+  transition: 'claim' | 'buffer';
+  lease: number;
+  jobs: JobDocument[];
+}
+
+/** Finds due jobs and takes them, so that no two workers ever get the same one. */
+export class JobPicker {
+  readonly #parts: PickerParts;
+  #contended = false;
+
+  constructor(parts: PickerParts) {
+    this.#parts = parts;
+  }
+
+  /** Claims up to `slots + buffer` due jobs, in order of (priority, due time, id). */
+  async pick(request: PickRequest): Promise<ClaimedJob[]> {
+    const { taskTypes, queues } = this.#parts;
+    const types = taskTypes();
+    if (types.length === 0) return [];
+    const alone = request.slots === 1 && request.buffer === 0;
+    if (alone && queues.length * types.length <= MOST_PAIRS && this.#onlyLease(types) !== undefined) {
+      const job = await this.pickOne(request);
+      return job === null ? [] : [job];
+    }
+    return this.pickMany(request);
+  }
+
+  /** The reference: one atomic `findOneAndUpdate`. */
+  async pickOne(request: Pick<PickRequest, 'withoutSuspects' | 'exclude'>): Promise<ClaimedJob | null> {
+    const { store, clock, leaseOf } = this.#parts;
+    const filter = this.#filter(request);
+    const lease = this.#onlyLease(filter.taskTypes) ?? Math.min(...filter.taskTypes.map(leaseOf));
+    const sentAt = clock.monotonic();
+    const grant = this.#grant(filter.now, lease);
+    try {
+      const job = await store.claimOne(filter, grant);
+      return job === null ? null : { job, token: grant.token, lease, sentAt };
+    } catch (error) {
+      this.#parts.onDoubt({ token: grant.token, ids: undefined, lease });
+      throw error;
+    }
+  }
+
+  /** Two round trips for any number of jobs: read the first due ones, then take those nobody changed since. */
+  async pickMany(request: PickRequest): Promise<ClaimedJob[]> {
+    const { store, clock } = this.#parts;
+    const sentAt = clock.monotonic();
+    const filter = this.#filter(request);
+    const wanted = request.slots + request.buffer;
+    const due = await store.findDue(filter, this.#contended ? wanted * WINDOW : wanted);
+    const groups = this.#group(this.#choose(due, request), request.slots);
+    const taken = await Promise.all(groups.map((group) => this.#take(group, filter.now, sentAt)));
+    this.#contended = taken.some((result) => result.short);
+    const claimed = taken.flatMap((result) => result.claimed);
+    const failed = taken.find((result) => result.error !== undefined);
+    if (claimed.length === 0 && failed?.error !== undefined) throw failed.error;
+    return claimed;
+  }
+
+  /** In order; at most one suspect, and only where it can start at once. After a lost round, from a random place. */
+  #choose(due: readonly JobDocument[], { slots, buffer }: PickRequest): JobDocument[] {
+    const wanted = slots + buffer;
+    const candidates = due.length > wanted ? this.#elsewhere(due, wanted) : [...due];
+    const suspect = slots > 0 ? candidates.find(isSuspect) : undefined;
+    const others = candidates
+      .filter((job) => !isSuspect(job))
+      .slice(0, suspect === undefined ? wanted : wanted - 1);
+    return suspect === undefined ? others : [suspect, ...others];
+  }
+
+  /** Jobs from a random offset within the most urgent priority, so that workers do not fight for the head. */
+  #elsewhere(due: readonly JobDocument[], wanted: number): JobDocument[] {
+    const urgent = due.filter((job) => job.priority === due[0]?.priority);
+    const offset = Math.floor(this.#parts.random() * Math.max(1, urgent.length - wanted + 1));
+    const rest = due.slice(urgent.length);
+    return [...urgent.slice(offset), ...(offset === 0 ? rest : [])].slice(0, wanted);
+  }
+
+  /** Jobs that one statement can take: the same fence was read, the same lock is granted. */
+  #group(jobs: readonly JobDocument[], slots: number): Group[] {
+    const placed = jobs.map((job, index) => ({
+      job,
+      transition: index < slots ? ('claim' as const) : ('buffer' as const),
+      lease: this.#parts.leaseOf(job.taskType),
+    }));
+    const groups = groupBy(placed, ({ job, transition, lease }) => `${transition}:${lease}:${job.fence}`);
+    return [...groups.values()].map((group) => ({ ...group[0], jobs: group.map(({ job }) => job) }));
+  }
+
+  async #take(
+    group: Group,
+    now: Date,
+    sentAt: number,
+  ): Promise<{ claimed: ClaimedJob[]; short: boolean; error?: Error }> {
+    const { store, onDoubt } = this.#parts;
+    const { transition, lease, jobs } = group;
+    const grant = this.#grant(now, lease);
+    try {
+      const taken = await store.claimBatch(transition, jobs, grant, now);
+      const short = taken < jobs.length;
+      const ours = short
+        ? await store.findClaimed(
+            jobs.map(({ _id }) => _id),
+            grant.token,
+          )
+        : undefined;
+      const claimed = jobs
+        .filter(({ _id }) => ours?.has(_id) ?? true)
+        .map((job) => ({ job: afterClaim(transition, job, grant, now), token: grant.token, lease, sentAt }));
+      return { claimed, short };
+    } catch (error) {
+      onDoubt({ token: grant.token, ids: jobs.map(({ _id }) => _id), lease });
+      return { claimed: [], short: false, error: toError(error) };
+    }
+  }
+
+  #filter({ withoutSuspects, exclude }: Pick<PickRequest, 'withoutSuspects' | 'exclude'>): DueFilter {
+    const { queues, taskTypes, clock } = this.#parts;
+    return { queues, taskTypes: taskTypes(), now: clock.now(), withoutSuspects, exclude };
+  }
+
+  #grant(now: Date, lease: number): LockGrant {
+    return {
+      token: randomUUID(),
+      workerId: this.#parts.workerId,
+      lockedUntil: new Date(now.getTime() + lease),
+    };
+  }
+
+  /** The lease all these types share, if they do: only then is it known before the job is. */
+  #onlyLease(taskTypes: readonly string[]): number | undefined {
+    const leases = new Set(taskTypes.map(this.#parts.leaseOf));
+    return leases.size === 1 ? [...leases][0] : undefined;
+  }
+}

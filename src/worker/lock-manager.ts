@@ -1,0 +1,208 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../domain/clock.js';
+import { ChronosError } from '../domain/errors.js';
+import { checkLockName } from '../domain/names.js';
+import type { ClockAnchor } from '../runtime/database-clock.js';
+import type { EventBus } from '../runtime/event-bus.js';
+import { PeriodicService } from '../runtime/service.js';
+import type { Lease } from '../store/renew.js';
+import type { Store } from '../store/store.js';
+import { leaseKey, type KeptLease, type Renewer } from './renewer.js';
+
+/** `gone`: somebody else has the lock. `overdue`: it was not renewed in time, so somebody else might soon. */
+export type LossKind = 'gone' | 'overdue';
+
+interface Held {
+  lease: KeptLease;
+  onLost: (kind: LossKind) => void;
+}
+
+export interface HoldRequest extends Lease {
+  /** Monotonic time from before the request that took the lock was sent. */
+  sentAt: number;
+  renewUntil: number;
+  buffered: boolean;
+  onLost: (kind: LossKind) => void;
+}
+
+/** What `withLock` gives to its function. */
+export interface HeldLock {
+  readonly name: string;
+  /** Rises with every holder. Hand it to what the lock protects, to refuse writes of an earlier holder. */
+  readonly fence: number;
+  /** Aborted when the lock is lost. */
+  readonly signal: AbortSignal;
+}
+
+export interface LockManagerParts {
+  clock: Clock;
+  events: EventBus;
+  store: Pick<Store, 'acquireLock' | 'releaseLock' | 'findLock'>;
+  renewer: Renewer;
+  workerId: string;
+  lockTimeout: number;
+  anchor: () => ClockAnchor | undefined;
+}
+
+/**
+ * Knows every lock of this process. The renewer prolongs them; this side keeps a deadline of its own for each,
+ * counted by the monotonic clock from before the last confirmed request was sent, and gives a lock up well before
+ * others may take it.
+ */
+export class LockManager extends PeriodicService {
+  readonly name = 'watch locks';
+  readonly #held = new Map<string, Held>();
+  readonly #parts: LockManagerParts;
+  #renewing: Promise<void> | undefined;
+
+  constructor(parts: LockManagerParts) {
+    super(parts.clock, parts.events);
+    this.#parts = parts;
+  }
+
+  /** Starts renewal; resolves when it is ready. */
+  open(): Promise<void> {
+    this.#renewing ??= this.#parts.renewer
+      .start({
+        renewed: (keys, sentAt) => {
+          for (const key of keys) this.#renewed(key, sentAt);
+        },
+        lost: (keys) => {
+          for (const key of keys) this.#lose(key, 'gone');
+        },
+        trouble: (error, failures, retryIn) => {
+          this.events.emit('worker:trouble', { operation: 'renew locks', error, failures, retryIn });
+        },
+      })
+      .then(() => {
+        this.start();
+      });
+    return this.#renewing;
+  }
+
+  /** Ends renewal: the last thing to stop, after every lock was given up. */
+  async close(): Promise<void> {
+    if (this.#renewing === undefined) return;
+    await this.#renewing.catch(() => undefined);
+    await this.stop();
+    await this.#parts.renewer.stop();
+    this.#renewing = undefined;
+    this.#held.clear();
+  }
+
+  hold(requests: readonly HoldRequest[]): void {
+    const leases = requests.map(({ kind, id, token, length, sentAt, renewUntil, buffered, onLost }) => {
+      const lease = {
+        kind,
+        id,
+        token,
+        length,
+        renewedAt: sentAt,
+        renewUntil,
+        buffered,
+        key: leaseKey(id, token),
+      };
+      this.#held.set(lease.key, { lease, onLost });
+      return lease;
+    });
+    this.#parts.renewer.keep(leases);
+  }
+
+  /** A buffered job starts now. */
+  started(id: string, token: string, renewUntil: number): void {
+    const held = this.#held.get(leaseKey(id, token));
+    if (held === undefined) return;
+    held.lease = { ...held.lease, buffered: false, renewUntil };
+    this.#parts.renewer.keep([held.lease]);
+  }
+
+  /** True while the lock is sure to be this process's. */
+  isValid(id: string, token: string): boolean {
+    const held = this.#held.get(leaseKey(id, token));
+    return held !== undefined && this.clock.monotonic() < deadline(held.lease);
+  }
+
+  release(locks: readonly { id: string; token: string }[]): void {
+    const keys = locks.map(({ id, token }) => leaseKey(id, token)).filter((key) => this.#held.delete(key));
+    if (keys.length > 0) this.#parts.renewer.drop(keys);
+  }
+
+  /** Tells the renewer that this thread lives, hears what it reported, then judges by the deadlines. */
+  runOnce(): Promise<number> {
+    const { renewer, anchor, lockTimeout } = this.#parts;
+    renewer.beat(anchor());
+    renewer.drain();
+    const now = this.clock.monotonic();
+    let shortest = lockTimeout;
+    for (const [key, { lease }] of this.#held) {
+      shortest = Math.min(shortest, lease.length);
+      if (now >= deadline(lease)) this.#lose(key, 'overdue');
+    }
+    return Promise.resolve(shortest / 12);
+  }
+
+  /** Runs `fn` while holding the named lock; throws LOCK_HELD when it is not free within `wait` milliseconds. */
+  async withLock<T>(name: string, fn: (lock: HeldLock) => T | Promise<T>, wait: number): Promise<T> {
+    checkLockName(name);
+    const token = randomUUID();
+    const { fence, sentAt } = await this.#acquire(name, token, wait);
+    const control = new AbortController();
+    const length = this.#parts.lockTimeout;
+    const onLost = (): void => {
+      control.abort(new ChronosError('LOCK_LOST', `the lock '${name}' was lost`));
+    };
+    this.hold([
+      { kind: 'named', id: name, token, length, sentAt, renewUntil: Infinity, buffered: false, onLost },
+    ]);
+    try {
+      return await fn({ name, fence, signal: control.signal });
+    } finally {
+      this.release([{ id: name, token }]);
+      await this.#parts.store.releaseLock(name, token);
+    }
+  }
+
+  async #acquire(name: string, token: string, wait: number): Promise<{ fence: number; sentAt: number }> {
+    const { clock } = this;
+    const { store, workerId, lockTimeout } = this.#parts;
+    const end = clock.monotonic() + wait;
+    for (let pause = 20; ; pause = Math.min(1000, pause * 2)) {
+      const sentAt = clock.monotonic();
+      const now = clock.now();
+      const lockedUntil = new Date(now.getTime() + lockTimeout);
+      const lock = await store
+        .acquireLock(name, { token, workerId, lockedUntil }, now)
+        .catch(async (error: unknown) => {
+          // The reply may be lost and the lock ours: nobody would release it.
+          await store.releaseLock(name, token).catch(() => undefined);
+          throw error;
+        });
+      if (lock !== null) return { fence: lock.fence, sentAt };
+      if (clock.monotonic() + pause > end) break;
+      await clock.sleep(pause);
+    }
+    const holder = await store.findLock(name);
+    throw new ChronosError(
+      'LOCK_HELD',
+      `the lock '${name}' is held by ${holder?.lockedBy ?? 'another process'} until ${holder?.lockedUntil.toISOString() ?? 'an unknown time'}, unless it is renewed`,
+    );
+  }
+
+  #renewed(key: string, sentAt: number): void {
+    const held = this.#held.get(key);
+    if (held !== undefined) held.lease.renewedAt = Math.max(held.lease.renewedAt, sentAt);
+  }
+
+  #lose(key: string, kind: LossKind): void {
+    const held = this.#held.get(key);
+    if (held === undefined) return;
+    this.#held.delete(key);
+    this.#parts.renewer.drop([key]);
+    held.onLost(kind);
+  }
+}
+
+/** A fifth of the lease is left for clocks that differ and for the handler to stop. */
+function deadline(lease: KeptLease): number {
+  return lease.renewedAt + lease.length * 0.8;
+}

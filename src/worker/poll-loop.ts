@@ -1,0 +1,102 @@
+import type { Clock } from '../domain/clock.js';
+import type { EventBus } from '../runtime/event-bus.js';
+import { PeriodicService } from '../runtime/service.js';
+import type { Store } from '../store/store.js';
+import type { BufferSize } from './buffer-size.js';
+import type { ClaimedJob, JobPicker } from './job-picker.js';
+import type { JobRunner } from './job-runner.js';
+import type { Settler } from './settler.js';
+
+/** A job that waits longer than this in the buffer is better off with another worker. */
+const STALE_AFTER = 1000;
+/** Past this many unwritten outcomes the database is slower than the handlers: no new claims until it catches up. */
+const MOST_UNSETTLED = 2000;
+
+export interface PollLoopParts {
+  clock: Clock;
+  events: EventBus;
+  store: Pick<Store, 'nextDueAt'>;
+  picker: JobPicker;
+  runner: JobRunner;
+  settler: Settler;
+  bufferSize: BufferSize;
+  queues: readonly string[];
+  taskTypes: () => readonly string[];
+  concurrency: number;
+  pollInterval: number;
+  giveBack: (claimed: readonly ClaimedJob[]) => Promise<void>;
+}
+
+/**
+ * Claims as much as there is room for. Polling is the truth; nudges, freed slots and the time of the next due job
+ * only make it happen earlier.
+ */
+export class PollLoop extends PeriodicService {
+  readonly name = 'claim jobs';
+  readonly #parts: PollLoopParts;
+  /** The last claim came back full: there may be more, so a slot that frees is refilled at once. */
+  #hungry = false;
+
+  constructor(parts: PollLoopParts) {
+    super(parts.clock, parts.events);
+    this.#parts = parts;
+  }
+
+  slotFreed(): void {
+    if (this.#hungry) this.wake();
+  }
+
+  async runOnce(): Promise<number> {
+    const { runner, giveBack, pollInterval } = this.#parts;
+    const stale = runner.takeWaiting(STALE_AFTER);
+    if (stale.length > 0) await giveBack(stale);
+    const claimed = await this.#claim();
+    if (this.stopping) {
+      await giveBack(claimed);
+      return 0;
+    }
+    runner.accept(claimed);
+    if (this.#hungry) return this.#room() > 0 ? 0 : this.#untilStale(pollInterval);
+    return this.#untilStale(await this.#untilNextDue());
+  }
+
+  async #claim(): Promise<ClaimedJob[]> {
+    const { picker, runner, bufferSize, clock } = this.#parts;
+    const slots = runner.freeSlots;
+    const room = this.#room();
+    if (room === 0) {
+      this.#hungry = true;
+      return [];
+    }
+    const began = clock.monotonic();
+    const request = {
+      slots,
+      buffer: room - slots,
+      withoutSuspects: runner.hasSuspect,
+      exclude: runner.zombies,
+    };
+    const claimed = await picker.pick(request);
+    bufferSize.observeClaim(clock.monotonic() - began);
+    this.#hungry = claimed.length === room;
+    return claimed;
+  }
+
+  /** How many jobs can be taken now: free slots, and the rest of the buffer. */
+  #room(): number {
+    const { runner, settler, bufferSize, concurrency } = this.#parts;
+    if (settler.pending > MOST_UNSETTLED) return 0;
+    return runner.freeSlots + Math.max(0, bufferSize.target(concurrency) - runner.waiting);
+  }
+
+  async #untilNextDue(): Promise<number> {
+    const { store, queues, taskTypes, pollInterval, clock } = this.#parts;
+    const after = clock.now();
+    const until = new Date(after.getTime() + pollInterval);
+    const next = await store.nextDueAt({ queues, taskTypes: taskTypes(), after, until });
+    return next === null ? pollInterval : Math.max(0, next.getTime() - clock.now().getTime());
+  }
+
+  #untilStale(delay: number): number {
+    return this.#parts.runner.waiting > 0 ? Math.min(delay, STALE_AFTER) : delay;
+  }
+}

@@ -1,0 +1,40 @@
+import type { ClockAnchor } from '../runtime/database-clock.js';
+import type { Lease } from '../store/renew.js';
+
+/** A lease as the renewer keeps it. */
+export interface KeptLease extends Lease {
+  key: string;
+  /** Monotonic time of the last renewal, taken before its request was sent. */
+  renewedAt: number;
+  /** Monotonic time past which it is not renewed any more: its handler had its time-out and its grace. */
+  renewUntil: number;
+  /** Not started yet: only renewed while the main thread shows that it lives. */
+  buffered: boolean;
+}
+
+export interface RenewalReport {
+  /** Confirmed, with the monotonic time from before the request was sent. */
+  renewed(keys: readonly string[], sentAt: number): void;
+  /** The lock is somebody else's. */
+  lost(keys: readonly string[]): void;
+  trouble(error: Error, failures: number, retryIn: number): void;
+}
+
+/**
+ * Where renewal happens. In production in a thread of its own, so that neither a handler that blocks the event
+ * loop nor one that holds every connection starves it; in this thread where the clock is moved by hand.
+ */
+export interface Renewer {
+  start(report: RenewalReport): Promise<void>;
+  keep(leases: readonly KeptLease[]): void;
+  drop(keys: readonly string[]): void;
+  /** Shows that the main thread lives, and hands over its measure of the database's time. */
+  beat(anchor: ClockAnchor | undefined): void;
+  /** Delivers what was reported and not yet handled, before anybody judges by it. */
+  drain(): void;
+  stop(): Promise<void>;
+}
+
+export function leaseKey(id: string, token: string): string {
+  return `${token}/${id}`;
+}

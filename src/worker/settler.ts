@@ -1,0 +1,226 @@
+import { assertNever } from '../domain/assert-never.js';
+import type { Clock } from '../domain/clock.js';
+import { storedError, toError } from '../domain/errors.js';
+import { executionId, type ExecutionDocument } from '../domain/execution.js';
+import type { JobDocument } from '../domain/job.js';
+import type { Outcome } from '../domain/outcome.js';
+import type { EventBus } from '../runtime/event-bus.js';
+import type { Begun } from '../store/begin.js';
+import { isUncertain } from '../store/faults.js';
+import type { Settled } from '../store/settle.js';
+import type { Store } from '../store/store.js';
+import type { Attempt } from './job-executor.js';
+
+const LARGEST_BATCH = 500;
+const FIRST_RETRY = 100;
+const LONGEST_RETRY = 5000;
+/** A write the server refuses, not for lack of a connection, is not tried more often than this. */
+const MOST_REFUSALS = 3;
+
+/** What was written in the end: a retry turns into a cancellation when that was requested meanwhile. */
+export type Settlement = { settled: true; outcome: Outcome } | { settled: false };
+
+interface Item {
+  readonly job: JobDocument;
+  readonly token: string;
+  readonly attempt: Attempt;
+  outcome: Outcome;
+  refusals: number;
+  readonly resolve: (settlement: Settlement) => void;
+}
+
+export interface SettlerParts {
+  store: Pick<Store, 'settle' | 'findSettled' | 'logExecutions' | 'markBegun'>;
+  clock: Clock;
+  events: EventBus;
+  workerId: string;
+  executionRetention: number;
+}
+
+/**
+ * Writes outcomes, fenced, then their rows in the execution log. What arrives while a write is under way goes
+ * with the next one: a job alone settles at once, many settle together, and no timer is needed for it.
+ */
+export class Settler {
+  readonly #parts: SettlerParts;
+  readonly #abandoned = new AbortController();
+  #waiting: Item[] = [];
+  #begun: Begun[] = [];
+  #busy = 0;
+  #flushing: Promise<void> | undefined;
+
+  constructor(parts: SettlerParts) {
+    this.#parts = parts;
+  }
+
+  /** Outcomes that are not written yet. */
+  get pending(): number {
+    return this.#waiting.length + this.#busy;
+  }
+
+  /** Resolves when the outcome is written, or can never be. */
+  settle(job: JobDocument, token: string, attempt: Attempt): Promise<Settlement> {
+    return new Promise((resolve) => {
+      this.#waiting.push({ job, token, attempt, outcome: attempt.outcome, refusals: 0, resolve });
+      this.#flush();
+    });
+  }
+
+  /** Marks a buffered job RUNNING, along with the next write. */
+  begin(begun: Begun): void {
+    this.#begun.push(begun);
+    this.#flush();
+  }
+
+  /** Resolves when everything given so far is written. */
+  async flushed(): Promise<void> {
+    while (this.#flushing !== undefined) await this.#flushing;
+  }
+
+  /** Gives up on what cannot be written: the locks run out, and others recover the jobs. */
+  abandon(): void {
+    this.#abandoned.abort();
+  }
+
+  #flush(): void {
+    this.#flushing ??= this.#work().finally(() => {
+      this.#flushing = undefined;
+      if (this.#waiting.length + this.#begun.length > 0) this.#flush();
+    });
+  }
+
+  async #work(): Promise<void> {
+    // Whatever settles in the same turn of the event loop goes along.
+    await new Promise(setImmediate);
+    while (this.#waiting.length + this.#begun.length > 0) {
+      const items = this.#waiting.splice(0, LARGEST_BATCH);
+      this.#busy = items.length;
+      await this.#mark(items);
+      await this.#write(items);
+      this.#busy = 0;
+    }
+  }
+
+  /** Best effort: a mark that is lost makes a crash look like a job that had not started, which counts nothing. */
+  async #mark(items: readonly Item[]): Promise<void> {
+    const settled = new Set(items.map(({ token, job }) => `${token}/${job._id}`));
+    const begun = this.#begun.filter(({ token, jobId }) => !settled.has(`${token}/${jobId}`));
+    this.#begun = [];
+    if (begun.length === 0) return;
+    try {
+      await this.#parts.store.markBegun(begun);
+    } catch (error) {
+      this.#report('mark jobs as running', error, 1, 0);
+    }
+  }
+
+  /** Tries until every outcome is written, or known never to be. */
+  async #write(items: readonly Item[]): Promise<void> {
+    const { clock, events } = this.#parts;
+    let open = items;
+    for (let failures = 0; open.length > 0;) {
+      const { results, failed } = await this.#try(open);
+      await this.#log(open.filter((_, index) => results[index] === 'settled'));
+      open = open.filter((item, index) => !this.#isOver(item, results[index] ?? 'unknown', failed));
+      if (failed !== undefined) {
+        failures++;
+        const pause = Math.min(LONGEST_RETRY, FIRST_RETRY * 2 ** failures);
+        this.#report('settle', failed, failures, pause);
+        await clock.sleep(pause, this.#abandoned.signal);
+      } else if (failures > 0) {
+        events.emit('worker:recovered', { operation: 'settle', failures });
+        failures = 0;
+      }
+      if (this.#abandoned.signal.aborted) {
+        for (const { resolve } of open) resolve({ settled: false });
+        return;
+      }
+    }
+  }
+
+  async #try(open: readonly Item[]): Promise<{ results: readonly Settled[]; failed?: Error }> {
+    const { store } = this.#parts;
+    const statements = open.map((item) => this.#statement(item));
+    try {
+      return { results: await store.settle(statements) };
+    } catch (error) {
+      // Nothing is known: the write may have taken effect although its reply was lost.
+      const results = await store.findSettled(statements).catch(() => open.map((): Settled => 'unknown'));
+      return { results, failed: toError(error) };
+    }
+  }
+
+  /** True when nothing is left to write for the item; its promise is resolved then. */
+  #isOver(item: Item, result: Settled, failed: Error | undefined): boolean {
+    switch (result) {
+      case 'settled':
+        item.resolve({ settled: true, outcome: item.outcome });
+        return true;
+      case 'lost':
+        item.resolve({ settled: false });
+        return true;
+      case 'cancelRequested':
+        item.outcome = { kind: 'cancelled', reason: 'cancelled on request' };
+        return false;
+      case 'unknown':
+        if (failed === undefined || isUncertain(failed) || ++item.refusals < MOST_REFUSALS) return false;
+        item.resolve({ settled: false });
+        return true;
+      default:
+        return assertNever(result);
+    }
+  }
+
+  async #log(settled: readonly Item[]): Promise<void> {
+    if (settled.length === 0) return;
+    const rows = settled.map((item) => this.#row(item));
+    for (let failures = 1; !this.#abandoned.signal.aborted; failures++) {
+      try {
+        await this.#parts.store.logExecutions(rows);
+        return;
+      } catch (error) {
+        const pause = Math.min(LONGEST_RETRY, FIRST_RETRY * 2 ** failures);
+        this.#report('write the execution log', error, failures, pause);
+        if (!isUncertain(error) && failures >= MOST_REFUSALS) return;
+        await this.#parts.clock.sleep(pause, this.#abandoned.signal);
+      }
+    }
+  }
+
+  #statement({ job, token, outcome, attempt }: Item): Parameters<Store['settle']>[0][number] {
+    const { workerId } = this.#parts;
+    return {
+      jobId: job._id,
+      token,
+      workerId,
+      outcome,
+      startedAt: attempt.startedAt,
+      finishedAt: attempt.finishedAt,
+    };
+  }
+
+  #row({ job, token, outcome, attempt }: Item): ExecutionDocument {
+    const { workerId, executionRetention } = this.#parts;
+    return {
+      _id: executionId(job._id, job.fence),
+      jobId: job._id,
+      taskType: job.taskType,
+      queue: job.queue,
+      attempt: job.attempts + 1,
+      fence: job.fence,
+      lockToken: token,
+      workerId,
+      startedAt: attempt.startedAt,
+      finishedAt: attempt.finishedAt,
+      duration: attempt.duration,
+      outcome: outcome.kind,
+      error: 'error' in outcome ? storedError(outcome.error) : null,
+      log: [...attempt.log],
+      expiresAt: new Date(attempt.finishedAt.getTime() + executionRetention),
+    };
+  }
+
+  #report(operation: string, error: unknown, failures: number, retryIn: number): void {
+    this.#parts.events.emit('worker:trouble', { operation, error: toError(error), failures, retryIn });
+  }
+}

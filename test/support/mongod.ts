@@ -1,0 +1,26 @@
+// One MongoDB for the whole test run: the one of MONGODB_URI, else an embedded one-node replica set.
+import { startMongod, type EmbeddedMongod } from '@chronos/mongod';
+
+const SLOW_START_MS = 5_000;
+
+// Whatever the shell has: the tests are no production, and the embedded MongoDB refuses to be.
+process.env['NODE_ENV'] = 'test';
+
+let embedded: EmbeddedMongod | undefined;
+
+export async function mochaGlobalSetup(): Promise<void> {
+  const given = process.env['MONGODB_URI'];
+  if (given) {
+    process.env['CHRONOS_TEST_URI'] = given;
+    return;
+  }
+  const startedAt = performance.now();
+  embedded = await startMongod();
+  const took = performance.now() - startedAt;
+  if (took > SLOW_START_MS) console.log(`MongoDB took ${(took / 1000).toFixed(1)} s to start`);
+  process.env['CHRONOS_TEST_URI'] = embedded.uri;
+}
+
+export async function mochaGlobalTeardown(): Promise<void> {
+  await embedded?.stop();
+}

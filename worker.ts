@@ -1,0 +1,95 @@
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import dotenv from 'dotenv';
+import { pino, type Logger } from 'pino';
+import pretty from 'pino-pretty';
+import { readEnvironment, type WorkerSettings } from './src/config/environment.js';
+import { attachLogger, ChronosError, Scheduler } from './src/index.js';
+
+/** 0 stopped cleanly, 1 stopped with work left, 2 wrong options or environment, 3 MongoDB not reachable. */
+const EXIT = { clean: 0, workLeft: 1, misconfigured: 2, unreachable: 3 } as const;
+
+/** npm and a terminal may both send the same Ctrl-C: signals this close together are one. */
+const SAME_SIGNAL_MS = 500;
+
+async function main(): Promise<number> {
+  dotenv.config({ quiet: true });
+  const settings = readEnvironment(process.env);
+  const log = createLogger(settings);
+  const scheduler = new Scheduler(settings.options);
+  attachLogger(scheduler, log);
+  await loadHandlers(scheduler, settings.handlers, log);
+  exitOnSecondSignal(log);
+  log.info({ workerId: scheduler.workerId }, `worker ${scheduler.workerId} connects to MongoDB`);
+  const { left } = await scheduler.forever();
+  for (const { id, taskType } of left)
+    log.warn({ jobId: id, taskType }, `${taskType} was left unfinished; its lock runs out by itself`);
+  return left.length === 0 ? EXIT.clean : EXIT.workLeft;
+}
+
+function createLogger({ logLevel, logFormat }: WorkerSettings): Logger {
+  const format = logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
+  if (format === 'json') return pino({ level: logLevel });
+  const stream = pretty({
+    sync: true,
+    colorize: process.stdout.isTTY,
+    hideObject: true,
+    translateTime: 'SYS:HH:MM:ss.l',
+    messageFormat: '{msg}{if err.message}: {err.message}{end}{if jobId}  [{jobId}]{end}',
+  });
+  return pino({ level: logLevel }, stream);
+}
+
+/** A module exports handlers by task type, or a default function (or object of handlers) that gets the scheduler. */
+async function loadHandlers(scheduler: Scheduler, path: string | undefined, log: Logger): Promise<void> {
+  if (path === undefined) {
+    log.warn('HANDLERS is not set: this worker has no handlers and will only sweep and prune');
+    return;
+  }
+  const module = (await import(pathToFileURL(resolve(path)).href).catch((cause: unknown) => {
+    throw new ChronosError(
+      'INVALID_ENVIRONMENT',
+      `HANDLERS names a module that cannot be loaded: ${path}: ${(cause as Error).message}`,
+      { cause },
+    );
+  })) as Record<string, unknown>;
+  const { default: main, ...named } = module;
+  if (typeof main === 'function') await (main as (scheduler: Scheduler) => unknown)(scheduler);
+  const handlers =
+    typeof main === 'function' ? {} : { ...named, ...(main as Record<string, unknown> | undefined) };
+  for (const [taskType, handler] of Object.entries(handlers)) {
+    scheduler.registerHandler(taskType, handler as (payload: unknown) => unknown);
+  }
+}
+
+/** The first signal stops gracefully (`forever` does that); a second one ends the process at once. */
+function exitOnSecondSignal(log: Logger): void {
+  let first: number | undefined;
+  const count = (signal: string): void => {
+    const now = performance.now();
+    if (first === undefined) {
+      first = now;
+      log.info(`${signal}: stopping; once more to stop at once`);
+    } else if (now - first > SAME_SIGNAL_MS) {
+      log.warn(`${signal} again: stopping at once`);
+      process.exit(EXIT.workLeft);
+    }
+  };
+  process.on('SIGINT', count).on('SIGTERM', count);
+}
+
+function exitCodeOf(error: unknown): number {
+  if (!(error instanceof ChronosError)) return EXIT.workLeft;
+  return error.code === 'MONGODB_UNREACHABLE' ? EXIT.unreachable : EXIT.misconfigured;
+}
+
+main().then(
+  (code) => {
+    process.exitCode = code;
+  },
+  (error: unknown) => {
+    // An error of our own explains itself; a stack would only hide that.
+    console.error(error instanceof ChronosError ? error.message : error);
+    process.exitCode = exitCodeOf(error);
+  },
+);
