@@ -58,6 +58,8 @@ const ARGS = [
   ...['--setParameter', 'diagnosticDataCollectionEnabled=false'],
   // A secondary would linger for 15 seconds when it is told to end.
   ...['--setParameter', 'shutdownTimeoutMillisForSignaledShutdown=100'],
+  // Fail points: tests lose replies on purpose.
+  ...['--setParameter', 'enableTestCommands=1'],
 ];
 // MongoDB itself waits ten seconds for a silent primary; tests of failover need not.
 const SET_SETTINGS = { electionTimeoutMillis: 3000, heartbeatIntervalMillis: 500 };

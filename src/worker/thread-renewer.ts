@@ -23,8 +23,9 @@ export class ThreadRenewer implements Renewer {
   #report: RenewalReport | undefined;
   #stopping = false;
 
-  constructor(input: ThreadInput) {
-    this.#input = input;
+  constructor({ uri, lockTimeout, connectTimeout }: ThreadInput) {
+    // Only what can be handed to a thread: options hold functions too.
+    this.#input = { uri, lockTimeout, connectTimeout };
   }
 
   async start(report: RenewalReport): Promise<void> {

@@ -1,0 +1,73 @@
+import { randomUUID } from 'node:crypto';
+import mongoose, { type Connection } from 'mongoose';
+import { attachLogger, Scheduler, type AnyPayloads, type SchedulerOptions } from '../../src/index.js';
+import { install } from '../../src/store/install.js';
+import { openCollections, type Collections } from '../../src/store/models.js';
+
+/** Short enough that a test need not wait, long enough that a busy machine does not trip over it. */
+export const QUICK = {
+  pollInterval: '100ms',
+  sweepInterval: '200ms',
+  heartbeatInterval: '500ms',
+  lockTimeout: '2s',
+} as const;
+
+/** A database of its own for each test, with everything that a test opens in it closed afterwards. */
+export class TestDatabase {
+  #connection: Connection | undefined;
+  #uri = '';
+  #schedulers: Scheduler<object>[] = [];
+
+  get uri(): string {
+    return this.#uri;
+  }
+
+  get connection(): Connection {
+    if (this.#connection === undefined) throw new Error('the database is open only while a test runs');
+    return this.#connection;
+  }
+
+  get collections(): Collections {
+    return openCollections(this.connection);
+  }
+
+  /** A scheduler on this database, not started; stopped when the test ends. CHRONOS_TEST_LOG=1 shows what it does. */
+  scheduler<P extends object = AnyPayloads>(options: Partial<SchedulerOptions> = {}): Scheduler<P> {
+    const scheduler = new Scheduler<P>({ uri: this.uri, ...QUICK, ...options });
+    if (process.env['CHRONOS_TEST_LOG']) {
+      const line = (fields: object, message: string): void =>
+        console.log(scheduler.workerId, message, fields);
+      attachLogger(scheduler, { debug: line, info: line, warn: line, error: line });
+    }
+    this.#schedulers.push(scheduler as unknown as Scheduler<object>);
+    return scheduler;
+  }
+
+  /** Restricted rights for the server, e.g. `failCommand`, to lose replies on purpose. */
+  admin(command: Record<string, unknown>): Promise<unknown> {
+    return this.connection.getClient().db('admin').command(command);
+  }
+
+  async open(): Promise<void> {
+    const base = new URL(process.env['CHRONOS_TEST_URI'] ?? 'mongodb://CHRONOS_TEST_URI-is-not-set');
+    base.pathname = `/chronos-test-${randomUUID().slice(0, 13)}`;
+    this.#uri = base.href;
+    this.#connection = await mongoose.createConnection(this.#uri).asPromise();
+    await install(this.#uri);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#schedulers.splice(0).map((scheduler) => scheduler.stop('3s')));
+    await this.#connection?.dropDatabase();
+    await this.#connection?.destroy();
+    this.#connection = undefined;
+  }
+}
+
+/** Call inside a `describe`: a fresh database for each of its tests. */
+export function useDatabase(): TestDatabase {
+  const database = new TestDatabase();
+  beforeEach(() => database.open());
+  afterEach(() => database.close());
+  return database;
+}

@@ -1,0 +1,50 @@
+import type { Clock } from '../../src/index.js';
+
+interface Sleeper {
+  at: number;
+  resolve: () => void;
+}
+
+/** Time that only moves when a test moves it. */
+export class ManualClock implements Clock {
+  #now: number;
+  #monotonic = 0;
+  #sleepers: Sleeper[] = [];
+
+  constructor(start: Date | string = '2026-01-01T00:00:00Z') {
+    this.#now = new Date(start).getTime();
+  }
+
+  now(): Date {
+    return new Date(this.#now);
+  }
+
+  monotonic(): number {
+    return this.#monotonic;
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    if (ms <= 0 || signal?.aborted === true) return Promise.resolve();
+    return new Promise((resolve) => {
+      const sleeper = { at: this.#monotonic + ms, resolve };
+      this.#sleepers.push(sleeper);
+      signal?.addEventListener('abort', () => {
+        this.#sleepers = this.#sleepers.filter((other) => other !== sleeper);
+        resolve();
+      });
+    });
+  }
+
+  get sleepers(): number {
+    return this.#sleepers.length;
+  }
+
+  /** Moves time on and wakes everybody whose time has come, in order. */
+  advance(ms: number): void {
+    this.#now += ms;
+    this.#monotonic += ms;
+    const due = this.#sleepers.filter(({ at }) => at <= this.#monotonic).sort((a, b) => a.at - b.at);
+    this.#sleepers = this.#sleepers.filter(({ at }) => at > this.#monotonic);
+    for (const { resolve } of due) resolve();
+  }
+}
