@@ -300,8 +300,8 @@ export class Scheduler<P extends object = AnyPayloads> {
     const { engine, sweeper, pruner, heartbeat, database } = parts;
     await Promise.all([sweeper.stop(), pruner.stop()]);
     const left = await engine.stop(budget);
-    await heartbeat.stop();
-    await heartbeat.beat().catch(() => undefined);
+    // The database may be gone; the heartbeat is the last that matters then.
+    await heartbeat.farewell().catch(() => undefined);
     await database.close();
     return { left: left.map(({ _id, taskType }) => ({ id: _id, taskType })) };
   }

@@ -1,5 +1,6 @@
 // A real mongod for development and tests, as a replica set, without MongoDB being installed.
 import { mkdir } from 'node:fs/promises';
+import type { ChildProcess } from 'node:child_process';
 import path from 'node:path';
 
 import { MongoMemoryReplSet } from 'mongodb-memory-server-core';
@@ -178,9 +179,17 @@ async function startReplicaSet(server: ServerOptions, instances: InstanceOptions
     members,
     stop: async () => {
       for (const { pid } of members) resume(pid);
-      await replicaSet.stop();
+      // One that was killed cannot be told to shut down; asking it would take ten seconds.
+      const alive = replicaSet.servers.filter(({ instanceInfo }) =>
+        isRunning(instanceInfo?.instance.mongodProcess),
+      );
+      await Promise.all(alive.map((member) => member.stop({ doCleanup: false })));
     },
   };
+}
+
+function isRunning(child: ChildProcess | undefined): boolean {
+  return child !== undefined && child.exitCode === null && child.signalCode === null;
 }
 
 function hostOf(port: number): string {

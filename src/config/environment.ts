@@ -40,6 +40,8 @@ export function readEnvironment(environment: Environment): WorkerSettings {
     concurrency: read('CONCURRENCY', number(wholeNumber(1, 10_000))),
     pollInterval: read('POLL_INTERVAL', milliseconds({ min: 10 })),
     lockTimeout: read('LOCK_TIMEOUT', milliseconds({ min: 500 })),
+    shutdownGrace: read('SHUTDOWN_GRACE', milliseconds({ min: 0 })),
+    connectTimeout: read('CONNECT_TIMEOUT', milliseconds({ min: 1 })),
     queues: read('QUEUES', list(listOf(name()))),
     timezone: read('TIMEZONE', matching("a time zone like 'Europe/Berlin' or 'UTC'", isTimezone)),
     workerId: read('WORKER_ID', name()),

@@ -47,9 +47,12 @@ export interface SchedulerOptions {
   pollInterval?: Duration;
   /** How long a lock holds without renewal; it is renewed at a third of it. Default `'60s'`. */
   lockTimeout?: Duration;
-  /** How often to recover jobs whose lock expired. Default `'30s'`. */
+  /** How often to recover jobs whose lock expired. Default `'30s'`, or half of `lockTimeout` when that is shorter. */
   sweepInterval?: Duration;
-  /** How often this process shows that it lives and measures the database's clock. Default `'10s'`. */
+  /**
+   * How often this process shows that it lives and measures the database's clock. Default `'10s'`, or a third of
+   * `lockTimeout` when that is shorter.
+   */
   heartbeatInterval?: Duration;
   /** Longest time `stop()` takes, handlers included. Default `'30s'`. */
   shutdownGrace?: Duration;
@@ -193,6 +196,7 @@ export function resolveOptions(input: unknown): ResolvedOptions {
   const resolved: ResolvedOptions = {
     ...DEFAULTS,
     uri: '',
+    ...shortWithTheLock(read.lockTimeout ?? DEFAULTS.lockTimeout),
     ...read,
     retries: Object.freeze({ ...DEFAULTS.retries, ...read.retries }),
     retention: Object.freeze({ ...DEFAULTS.retention, ...read.retention }),
@@ -200,6 +204,14 @@ export function resolveOptions(input: unknown): ResolvedOptions {
   faults.push(...impossibleRelations(resolved));
   if (faults.length > 0) throw optionsError('INVALID_OPTIONS', faults);
   return Object.freeze(resolved);
+}
+
+/** With a short lock these have to be short too; nobody should have to set three options to shorten one. */
+function shortWithTheLock(lockTimeout: number): Pick<ResolvedOptions, 'sweepInterval' | 'heartbeatInterval'> {
+  return {
+    sweepInterval: Math.min(DEFAULTS.sweepInterval, lockTimeout / 2),
+    heartbeatInterval: Math.min(DEFAULTS.heartbeatInterval, lockTimeout / 3),
+  };
 }
 
 function impossibleRelations(options: ResolvedOptions): string[] {

@@ -23,6 +23,7 @@ export interface HeartbeatParts {
 export class Heartbeat extends PeriodicService {
   readonly name = 'heartbeat';
   readonly #parts: HeartbeatParts;
+  #shown = false;
 
   constructor(parts: HeartbeatParts) {
     super(parts.clock, parts.events);
@@ -31,13 +32,21 @@ export class Heartbeat extends PeriodicService {
 
   async runOnce(): Promise<number> {
     await this.#parts.synchronise();
-    await this.beat();
+    await this.#save(this.#parts.facts());
     return this.#parts.interval;
   }
 
-  async beat(): Promise<void> {
+  /** The last sign of life of a process that stops cleanly. */
+  async farewell(): Promise<void> {
+    await this.stop();
+    // A process that only dispatches was never listed.
+    if (this.#shown) await this.#save({ ...this.#parts.facts(), state: 'Stopped' });
+  }
+
+  async #save(facts: WorkerFacts): Promise<void> {
     const heartbeatAt = this.clock.now();
     const expiresAt = new Date(heartbeatAt.getTime() + KEPT);
-    await this.#parts.store.saveHeartbeat({ ...this.#parts.facts(), heartbeatAt, expiresAt });
+    await this.#parts.store.saveHeartbeat({ ...facts, heartbeatAt, expiresAt });
+    this.#shown = true;
   }
 }

@@ -81,7 +81,7 @@ export class WorkerEngine {
         for (const { token, job, lease } of claimed) this.#doubtful.add({ token, ids: [job._id], lease });
       },
       onSlotFree: (duration) => {
-        bufferSize.observeHandler(duration);
+        if (duration !== undefined) bufferSize.observeHandler(duration);
         this.#pollLoop.slotFreed();
         for (const resolve of this.#onSlotFree.splice(0)) resolve();
       },
@@ -168,12 +168,13 @@ export class WorkerEngine {
     await this.#within(end - grace, this.#runner.idle());
     this.#runner.abortAll('shutdown', new ChronosError('WRONG_STATE', 'the worker stops'));
     await this.#within(end, this.#runner.idle());
+    const left = this.#runner.abandon();
     this.#settler.abandon();
     await this.#settler.flushed();
     await Promise.all([this.#cancelWatch.stop(), this.#doubtful.stop()]);
     await this.#doubtful.runOnce().catch(() => undefined);
     await this.locks.close();
-    return this.#runner.left;
+    return left;
   }
 
   async #open(): Promise<void> {

@@ -39,6 +39,8 @@ export interface Execution {
   readonly ended: Promise<void>;
   /** Aborts the handler's signal. The first reason stays. */
   abort(kind: AbortKind, error: Error): void;
+  /** Leaves a handler that will not end to itself: no timer waits for it any more. */
+  abandon(): void;
 }
 
 export type SaveProgress = (job: JobDocument, value: number, note: string | null) => Promise<boolean>;
@@ -81,6 +83,7 @@ export class JobExecutor {
         abort = { kind, error };
         control.abort(error);
       },
+      abandon: (): void => over.abort(),
     };
     const handled = this.#handle(job, startedAt, log, control.signal);
     const ended = handled.then(() => undefined);
@@ -151,7 +154,7 @@ export class JobExecutor {
       aborted.addEventListener('abort', () => {
         if (kind() === 'shutdown') return;
         void clock.sleep(options.timeoutGrace, over).then(() => {
-          resolve({ kind: 'stuck' });
+          if (!over.aborted) resolve({ kind: 'stuck' });
         });
       });
     });

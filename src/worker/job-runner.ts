@@ -33,8 +33,8 @@ export interface RunnerParts {
   timeoutGrace: number;
   /** Told of jobs that are locked here and will not run here. */
   onUnwanted: (claimed: readonly ClaimedJob[]) => void;
-  /** A handler has ended, after this many milliseconds. */
-  onSlotFree: (duration: number) => void;
+  /** A slot is free again; the handler ran for this many milliseconds, unless it never started. */
+  onSlotFree: (duration: number | undefined) => void;
   /** A job that ran here was scheduled again. */
   onRescheduled: () => void;
 }
@@ -79,13 +79,8 @@ export class JobRunner {
     return [...this.#inFlight.keys()];
   }
 
-  /** Jobs of which the handler still runs or the outcome is not written. */
-  get left(): JobDocument[] {
-    return [...this.#inFlight.values()].map(({ job }) => job);
-  }
-
   accept(claimed: readonly ClaimedJob[]): void {
-    const { locks, clock, onUnwanted } = this.#parts;
+    const { locks, clock, onUnwanted, onSlotFree } = this.#parts;
     const wanted = claimed.filter(({ job }) => !this.#inFlight.has(job._id));
     if (wanted.length < claimed.length) onUnwanted(claimed.filter((one) => !wanted.includes(one)));
     const entries = wanted.map((one): InFlight => ({
@@ -112,7 +107,8 @@ export class JobRunner {
     );
     for (const entry of entries) {
       this.#inFlight.set(entry.job._id, entry);
-      void this.#limit(() => this.#run(entry));
+      // Told only once the limit has let go of the slot: who asks for free slots before that sees none.
+      void this.#limit(() => this.#run(entry)).then(onSlotFree);
     }
   }
 
@@ -139,6 +135,13 @@ export class JobRunner {
     for (const { execution } of this.#inFlight.values()) execution?.abort(kind, error);
   }
 
+  /** Leaves the handlers that did not end to themselves, and returns their jobs. */
+  abandon(): JobDocument[] {
+    const left = [...this.#inFlight.values()];
+    for (const { execution } of left) execution?.abandon();
+    return left.map(({ job }) => job);
+  }
+
   /** Resolves when nothing is in flight. */
   idle(): Promise<void> {
     return this.#until(() => this.#inFlight.size === 0);
@@ -162,15 +165,15 @@ export class JobRunner {
     });
   }
 
-  /** One slot, from the start of the handler until it has really ended. */
-  async #run(entry: InFlight): Promise<void> {
-    const { locks, executor, settler, events, clock, onSlotFree, onUnwanted } = this.#parts;
-    if (entry.phase !== 'waiting') return;
+  /** One slot, from the start of the handler until it has really ended; resolves to how long that took. */
+  async #run(entry: InFlight): Promise<number | undefined> {
+    const { locks, executor, settler, events, clock, onUnwanted } = this.#parts;
+    if (entry.phase !== 'waiting') return undefined;
     const { job, token } = entry;
     if (!locks.isValid(job._id, token)) {
       this.#forget(entry);
       onUnwanted([entry]);
-      return;
+      return undefined;
     }
     entry.phase = 'running';
     entry.since = clock.monotonic();
@@ -184,10 +187,10 @@ export class JobRunner {
     const finished = execution.attempt.then((attempt) => this.#finish(entry, attempt));
     await execution.ended;
     entry.phase = 'over';
-    onSlotFree(clock.monotonic() - entry.since);
     void finished.then(() => {
       this.#forget(entry);
     });
+    return clock.monotonic() - entry.since;
   }
 
   /** Decide, persist, then announce. */

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startMongod, type EmbeddedMongod } from '@chronos/mongod';
+import { Scheduler, type SchedulerOptions } from '../../src/index.js';
+import { QUICK } from '../support/database.js';
+import { until } from '../support/until.js';
+import { countEvents, nextEvent, signal } from '../support/events.js';
+
+/** A MongoDB of its own, that can be killed and started again on the same data and port. */
+describe('MongoDB goes away', () => {
+  let folder: string;
+  let port: number;
+  let mongod: EmbeddedMongod | undefined;
+  let scheduler: Scheduler | undefined;
+
+  const uri = (): string => `mongodb://127.0.0.1:${port}/chronos?replicaSet=chronos`;
+  const create = (options: Partial<SchedulerOptions> = {}): Scheduler =>
+    (scheduler = new Scheduler({ uri: uri(), ...QUICK, lockTimeout: '10s', ...options }));
+
+  async function startServer(): Promise<void> {
+    mongod = await startMongod({ dataPath: folder, port });
+  }
+
+  /** As in a power failure: no shutdown, no goodbye. */
+  async function killServer(): Promise<void> {
+    const pid = mongod?.members[0]?.pid ?? 0;
+    process.kill(pid, 'SIGKILL');
+    await until('mongod is dead', () => Promise.resolve(!isAlive(pid)));
+    await mongod?.stop();
+    mongod = undefined;
+  }
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'chronos-outage-'));
+    port = await freePort();
+  });
+
+  afterEach(async () => {
+    await scheduler?.stop('2s');
+    await mongod?.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  it('Y9 out of reach at start: retries, says so, and goes on when it is there', async () => {
+    const worker = create({ taskHandlers: { hello: () => 'world' }, connectTimeout: '30s' });
+    const trouble = nextEvent(worker, 'worker:trouble', ({ operation }) => operation === 'reach MongoDB');
+    const started = worker.start();
+    assert.equal((await trouble).failures, 1);
+    assert.equal(worker.state, 'Starting');
+    await startServer();
+    await started;
+    const complete = nextEvent(worker, 'job:complete');
+    await worker.dispatch('hello');
+    assert.equal((await complete).result, 'world');
+  }).timeout(60_000);
+
+  it('Y9 gone while jobs run: the worker waits, loses nothing, and settles when it is back', async () => {
+    await startServer();
+    const worker = create({ concurrency: 2 });
+    const go = signal();
+    worker.registerHandler('waits', async () => {
+      await go.promise;
+      return 'done';
+    });
+    const starts = countEvents(worker, 'job:start', 2);
+    await worker.start();
+    const handles = await Promise.all([1, 2, 3, 4].map((n) => worker.dispatch('waits', { n })));
+    await starts;
+
+    await killServer();
+    const trouble = nextEvent(worker, 'worker:trouble', ({ operation }) => operation === 'settle');
+    // The two that run come to their end while there is nobody to tell.
+    go.fire();
+    await trouble;
+    const completed = countEvents(worker, 'job:complete', 4);
+    await startServer();
+    await completed;
+    for (const { id } of handles) {
+      const job = await worker.getJob(id);
+      assert.deepEqual([job?.status, job?.result, job?.attempts, job?.crashes], ['COMPLETED', 'done', 0, 0]);
+      assert.equal(
+        (await worker.getExecutions(id)).filter(({ outcome }) => outcome === 'completed').length,
+        1,
+      );
+    }
+    assert.equal(worker.state, 'Running');
+  }).timeout(90_000);
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}

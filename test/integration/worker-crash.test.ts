@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { useDatabase } from '../support/database.js';
+import { until } from '../support/until.js';
+import { killWorkers, WorkerProcess } from '../support/worker-process.js';
+
+describe('a worker that dies, freezes or blocks', () => {
+  const db = useDatabase();
+  afterEach(killWorkers);
+
+  const start = (id: string, env: Record<string, string> = {}): Promise<WorkerProcess> =>
+    WorkerProcess.start(id, { MONGODB_URI: db.uri, POLL_INTERVAL: '100', LOCK_TIMEOUT: '2s', ...env });
+  const journal = (): ReturnType<typeof db.connection.collection> => db.connection.collection('journal');
+
+  it('C9 killed in the middle: its running job starts again elsewhere, one crash counted, no attempt', async () => {
+    const victim = await start('victim');
+    const handle = await db.scheduler().dispatch('slow', { ms: 700 });
+    await victim.line(({ msg }) => msg === 'slow started');
+    await victim.kill();
+    const killedAt = performance.now();
+    await start('heir');
+    const job = await handle.wait({ timeout: '10s' });
+    assert.deepEqual([job.status, job.attempts, job.crashes, job.settledBy], ['COMPLETED', 0, 1, 'heir']);
+    // Generous for a busy machine; the lock is 2 s, a sweep comes every second.
+    assert.ok(performance.now() - killedAt < 8000);
+    const rows = await db.scheduler().getExecutions(handle.id);
+    assert.deepEqual(
+      rows.map(({ outcome, workerId }) => [outcome, workerId]),
+      [
+        ['crashed', 'victim'],
+        ['completed', 'heir'],
+      ],
+    );
+  });
+
+  it('C9 killed with jobs in its buffer: they run elsewhere and nothing is counted against them', async () => {
+    const victim = await start('victim', { CONCURRENCY: '1' });
+    const scheduler = db.scheduler();
+    // Short handlers make a worker lock ahead; then one that never ends keeps what it has locked waiting.
+    const requests = [
+      ...Array.from({ length: 60 }, () => ({ taskType: 'quick', options: { priority: 1 } })),
+      { taskType: 'slow', payload: { ms: 60_000 }, options: { priority: 2 } },
+      ...Array.from({ length: 5 }, () => ({ taskType: 'quick', options: { priority: 3 } })),
+    ];
+    await scheduler.dispatchMany(requests);
+    let queued: string[] = [];
+    await until('jobs wait in the buffer behind the slow one', async () => {
+      queued = await db.collections.jobs.distinct('_id', { status: 'QUEUED', priority: 3 });
+      return (
+        queued.length > 0 &&
+        (await db.collections.jobs.countDocuments({ taskType: 'slow', startedAt: { $ne: null } })) === 1
+      );
+    });
+    await victim.kill();
+    const locked = await db.collections.jobs.distinct('_id', { _id: { $in: queued }, status: 'QUEUED' });
+    assert.ok(locked.length > 0);
+    await start('heir');
+    await until(
+      'the buffered jobs are completed',
+      async () =>
+        (await db.collections.jobs.countDocuments({ _id: { $in: locked }, status: 'COMPLETED' })) ===
+        locked.length,
+    );
+    const jobs = await db.collections.jobs.find({ _id: { $in: locked } }).toArray();
+    for (const job of jobs)
+      assert.deepEqual([job.attempts, job.crashes, job.abandoned, job.settledBy], [0, 0, 1, 'heir']);
+  });
+
+  it('C8 B1 stopped past its lock and continued: its handler sees the signal aborted, its late result changes nothing', async () => {
+    const zombie = await start('zombie');
+    const handle = await db.scheduler().dispatch('deaf', { ms: 3000 });
+    await zombie.line(({ msg }) => msg === 'deaf started');
+    zombie.signal('SIGSTOP');
+    const heir = await start('heir');
+    await heir.line(({ msg }) => msg === 'deaf started');
+    zombie.signal('SIGCONT');
+    await until(
+      'the zombie saw its signal aborted',
+      async () => (await journal().countDocuments({ worker: 'zombie', kind: 'aborted' })) === 1,
+    );
+    assert.equal((await journal().findOne({ kind: 'aborted' }))?.['reason'], 'LOCK_LOST');
+    await until(
+      'the zombie came to its late result',
+      async () => (await journal().countDocuments({ worker: 'zombie', kind: 'end' })) === 1,
+    );
+    await zombie.line(({ msg }) => /lost its lock/.test(msg));
+    const job = await handle.wait({ timeout: '15s' });
+    assert.deepEqual([job.status, job.settledBy, job.crashes, job.fence], ['COMPLETED', 'heir', 1, 3]);
+    const rows = await db.scheduler().getExecutions(handle.id);
+    assert.deepEqual(
+      rows.map(({ outcome, workerId }) => [outcome, workerId]),
+      [
+        ['crashed', 'zombie'],
+        ['completed', 'heir'],
+      ],
+    );
+  });
+
+  it('C8 a handler that blocks the event loop for two lock times keeps its lock and completes', async () => {
+    await start('blocked');
+    await start('idle');
+    const handle = await db.scheduler().dispatch('blocks', { ms: 4500 });
+    const job = await handle.wait({ timeout: '15s' });
+    assert.deepEqual(
+      [job.status, job.result, job.fence, job.crashes, job.attempts],
+      ['COMPLETED', 'unblocked', 1, 0, 0],
+    );
+  });
+
+  it('C8 a handler that blocks for ever loses its lock past its timeout and grace, and is recovered elsewhere', async () => {
+    const victim = await start('victim');
+    const handle = await db.scheduler().dispatch('blocksForEver', { victim: 'victim' });
+    await victim.line(({ msg }) => msg === 'blocksForEver started');
+    await start('heir');
+    const job = await handle.wait({ timeout: '25s' });
+    assert.deepEqual([job.status, job.settledBy, job.crashes, job.attempts], ['COMPLETED', 'heir', 1, 0]);
+  }).timeout(40_000);
+
+  it('a job that kills its process ends FAILED at the third time, and no neighbour fails with it', async () => {
+    const scheduler = db.scheduler();
+    const killer = await scheduler.dispatch('killsItsProcess', null, { priority: 1 });
+    const neighbours = await scheduler.dispatchMany(
+      Array.from({ length: 20 }, () => ({
+        taskType: 'slow',
+        payload: { ms: 100 },
+        options: { priority: 2 },
+      })),
+    );
+    const done = new AbortController();
+    const supervised = supervise('w', done.signal);
+    const job = await killer.wait({ timeout: '40s' });
+    const ids = neighbours.map(({ id }) => id ?? '');
+    await until(
+      'the neighbours are completed',
+      async () =>
+        (await db.collections.jobs.countDocuments({ _id: { $in: ids }, status: 'COMPLETED' })) === ids.length,
+      30_000,
+    );
+    done.abort();
+    const deaths = await supervised;
+    assert.deepEqual(
+      [job.status, job.crashes, job.attempts, job.error?.code],
+      ['FAILED', 3, 0, 'JOB_CRASHED'],
+    );
+    assert.equal(deaths, 3);
+    // The first death takes along what ran beside it; after that the suspect runs where it can hurt nobody else twice.
+    assert.equal(await db.collections.jobs.countDocuments({ _id: { $in: ids }, attempts: { $gt: 0 } }), 0);
+  }).timeout(90_000);
+
+  /** Starts a worker anew each time it dies; returns how often it did. */
+  async function supervise(id: string, over: AbortSignal): Promise<number> {
+    for (let deaths = 0; ; deaths++) {
+      const worker = await start(`${id}${deaths}`);
+      const aborted = new Promise<'over'>((resolve) => over.addEventListener('abort', () => resolve('over')));
+      if (over.aborted || (await Promise.race([worker.exited, aborted])) === 'over') {
+        await worker.kill();
+        return deaths;
+      }
+    }
+  }
+});

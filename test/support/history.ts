@@ -1,0 +1,76 @@
+import type { mongo } from 'mongoose';
+import type { JobDocument } from '../../src/domain/job.js';
+import type { Collections } from '../../src/store/models.js';
+
+/** One change of one job, as the server applied it. */
+export interface Change {
+  jobId: string;
+  kind: 'insert' | 'update' | 'delete';
+  /** The server's wall clock when it was applied. */
+  at: Date;
+  /** The whole document on insert, the changed fields on update. */
+  fields: Partial<JobDocument>;
+  removed: readonly string[];
+}
+
+/** Everything that happens to the jobs of a database from now on, read from the server's own log. */
+export class History {
+  readonly #collections: Collections;
+  readonly #from: mongo.Timestamp;
+
+  private constructor(collections: Collections, from: mongo.Timestamp) {
+    this.#collections = collections;
+    this.#from = from;
+  }
+
+  static async begin(collections: Collections): Promise<History> {
+    const hello = await collections.jobs.db.admin().command({ hello: 1 });
+    return new History(collections, hello['operationTime'] as mongo.Timestamp);
+  }
+
+  /** All changes up to now: a marker is written, and the log read up to it. */
+  async read(): Promise<Change[]> {
+    const { db } = this.#collections.jobs;
+    const markers = db.collection<{ _id: string }>('history-markers');
+    const marker = `marker-${crypto.randomUUID()}`;
+    const stream = db.watch([], { startAtOperationTime: this.#from });
+    const changes: Change[] = [];
+    try {
+      await markers.insertOne({ _id: marker });
+      for await (const event of stream) {
+        const change = event as
+          | mongo.ChangeStreamInsertDocument
+          | mongo.ChangeStreamUpdateDocument
+          | mongo.ChangeStreamDeleteDocument;
+        const id = String(change.documentKey?._id);
+        if (id === marker) break;
+        if (change.ns?.coll === 'jobs') changes.push(toChange(id, change));
+      }
+    } finally {
+      await stream.close();
+    }
+    return changes;
+  }
+}
+
+function toChange(
+  jobId: string,
+  event:
+    mongo.ChangeStreamInsertDocument | mongo.ChangeStreamUpdateDocument | mongo.ChangeStreamDeleteDocument,
+): Change {
+  const at = (event as { wallTime?: Date }).wallTime ?? new Date(0);
+  switch (event.operationType) {
+    case 'insert':
+      return { jobId, kind: 'insert', at, fields: event.fullDocument as unknown as JobDocument, removed: [] };
+    case 'update':
+      return {
+        jobId,
+        kind: 'update',
+        at,
+        fields: (event.updateDescription.updatedFields ?? {}) as Partial<JobDocument>,
+        removed: event.updateDescription.removedFields ?? [],
+      };
+    case 'delete':
+      return { jobId, kind: 'delete', at, fields: {}, removed: [] };
+  }
+}

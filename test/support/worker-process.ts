@@ -1,0 +1,100 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** A line of a worker's log. */
+export interface LogLine {
+  msg: string;
+  jobId?: string;
+  taskType?: string;
+  state?: string;
+  [field: string]: unknown;
+}
+
+export interface Exit {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+}
+
+const alive = new Set<WorkerProcess>();
+
+/** A real `node dist/worker.js`, with its log as something to wait for. */
+export class WorkerProcess {
+  readonly id: string;
+  readonly exited: Promise<Exit>;
+  readonly lines: LogLine[] = [];
+  stderr = '';
+  readonly #child: ChildProcess;
+  #watchers: { matches: (line: LogLine) => boolean; resolve: (line: LogLine) => void }[] = [];
+
+  constructor(id: string, env: Record<string, string>) {
+    this.id = id;
+    this.#child = spawn(process.execPath, ['dist/worker.js'], {
+      cwd: ROOT,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // Nothing of the developer's own environment or .env file.
+      env: {
+        PATH: process.env['PATH'],
+        WORKER_ID: id,
+        LOG_LEVEL: 'debug',
+        LOG_FORMAT: 'json',
+        HANDLERS: 'test/fixtures/handlers.mjs',
+        ...env,
+      },
+    });
+    alive.add(this);
+    this.exited = once(this.#child, 'exit').then(([code, signal]: unknown[]) => {
+      alive.delete(this);
+      return { code, signal } as Exit;
+    });
+    this.#child.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
+    if (this.#child.stdout !== null)
+      createInterface(this.#child.stdout).on('line', (line) => this.#hear(line));
+  }
+
+  /** Started, connected and working. Rejects when it ends before. */
+  static async start(id: string, env: Record<string, string>): Promise<WorkerProcess> {
+    const worker = new WorkerProcess(id, env);
+    await Promise.race([
+      worker.line(({ state }) => state === 'Running'),
+      worker.exited.then(({ code }) =>
+        Promise.reject(new Error(`worker ${id} ended with ${String(code)}: ${worker.stderr}`)),
+      ),
+    ]);
+    return worker;
+  }
+
+  /** The first line, past or future, that matches. */
+  line(matches: (line: LogLine) => boolean): Promise<LogLine> {
+    const past = this.lines.find(matches);
+    if (past !== undefined) return Promise.resolve(past);
+    return new Promise((resolve) => this.#watchers.push({ matches, resolve }));
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.exited;
+  }
+
+  #hear(text: string): void {
+    const line = JSON.parse(text) as LogLine;
+    this.lines.push(line);
+    this.#watchers = this.#watchers.filter(({ matches, resolve }) => {
+      if (!matches(line)) return true;
+      resolve(line);
+      return false;
+    });
+  }
+}
+
+/** For `afterEach`: no process outlives its test. */
+export async function killWorkers(): Promise<void> {
+  await Promise.all([...alive].map((worker) => worker.kill()));
+}
