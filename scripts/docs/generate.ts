@@ -1,0 +1,5 @@
+// npm run docs: writes the generated parts of docs/.
+import { writeFile } from 'node:fs/promises';
+import { generatePages } from './pages.js';
+
+for (const { path, wanted } of await generatePages()) await writeFile(path, wanted);

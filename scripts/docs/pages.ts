@@ -1,0 +1,31 @@
+import { readFile } from 'node:fs/promises';
+import { fill, optionTable, transitionTable } from './tables.js';
+
+const ROOT = new URL('../../', import.meta.url);
+
+async function read(path: string): Promise<string> {
+  return readFile(new URL(path, ROOT), 'utf8');
+}
+
+/** Each page with its generated parts as they should be. */
+export async function generatePages(): Promise<{ path: URL; now: string; wanted: string }[]> {
+  const options = await read('src/config/options.ts');
+  const lifecycle = await read('docs/lifecycle.md');
+  const reference = await read('docs/options.md');
+  const tables = {
+    scheduler: optionTable(options, 'SchedulerOptions'),
+    retries: optionTable(options, 'RetryOptions'),
+    retention: optionTable(options, 'RetentionOptions'),
+    handler: optionTable(await read('src/config/handler-options.ts'), 'HandlerOptions'),
+    dispatch: optionTable(await read('src/config/dispatch-options.ts'), 'DispatchOptions'),
+  };
+  const filled = Object.entries(tables).reduce((page, [name, table]) => fill(page, name, table), reference);
+  return [
+    {
+      path: new URL('docs/lifecycle.md', ROOT),
+      now: lifecycle,
+      wanted: fill(lifecycle, 'transitions', transitionTable()),
+    },
+    { path: new URL('docs/options.md', ROOT), now: reference, wanted: filled },
+  ];
+}
