@@ -12,6 +12,8 @@ const EXIT = { clean: 0, workLeft: 1, misconfigured: 2, unreachable: 3 } as cons
 /** npm and a terminal may both send the same Ctrl-C: signals this close together are one. */
 const SAME_SIGNAL_MS = 500;
 
+const HANDLERS_GRACE_MS = 2000;
+
 async function main(): Promise<number> {
   dotenv.config({ quiet: true });
   const settings = readEnvironment(process.env);
@@ -83,13 +85,17 @@ function exitCodeOf(error: unknown): number {
   return error.code === 'MONGODB_UNREACHABLE' ? EXIT.unreachable : EXIT.misconfigured;
 }
 
-main().then(
-  (code) => {
-    process.exitCode = code;
-  },
-  (error: unknown) => {
-    // An error of our own explains itself; a stack would only hide that.
-    console.error(error instanceof ChronosError ? error.message : error);
-    process.exitCode = exitCodeOf(error);
-  },
-);
+/** Chronos leaves nothing behind that keeps the process alive; a handler's module may. */
+function exitSoon(code: number): void {
+  process.exitCode = code;
+  setTimeout(() => {
+    console.error('something that the handlers opened keeps the process alive: exiting anyway');
+    process.exit(code);
+  }, HANDLERS_GRACE_MS).unref();
+}
+
+main().then(exitSoon, (error: unknown) => {
+  // An error of our own explains itself; a stack would only hide that.
+  console.error(error instanceof ChronosError ? error.message : error);
+  exitSoon(exitCodeOf(error));
+});

@@ -70,8 +70,7 @@ function exitCodeOf(signal: NodeJS.Signals): number {
 }
 
 function workerCommand(uri: string): string {
-  const example = usesExamples ? `HANDLERS=${EXAMPLE_HANDLERS} ` : '';
-  return `  MONGODB_URI='${uri}' ${example}npm run worker`;
+  return `  MONGODB_URI='${uri}' npm run worker`;
 }
 
 function announce(mongod: EmbeddedMongod): void {

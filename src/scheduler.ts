@@ -56,6 +56,7 @@ export class Scheduler<P extends object = AnyPayloads> {
   readonly #registry = new HandlerRegistry();
   #parts: Promise<Parts> | undefined;
   #connecting = new AbortController();
+  #installed: Promise<void> | undefined;
   #starting: Promise<void> | undefined;
   #stopping: Promise<StopReport> | undefined;
   #report: StopReport = { left: [] };
@@ -211,6 +212,8 @@ export class Scheduler<P extends object = AnyPayloads> {
       );
     }
     const { engine, sweeper } = await this.#connect();
+    this.#installed ??= this.install();
+    await this.#installed;
     await sweeper.runOnce();
     return engine.runPass(batch);
   }
@@ -228,11 +231,13 @@ export class Scheduler<P extends object = AnyPayloads> {
 
   /** Starts, stops on SIGINT or SIGTERM, and resolves when stopped. */
   async forever(): Promise<StopReport> {
+    let watch: Listener<'worker:state'> = () => undefined;
     const stopped = new Promise<void>((resolve) => {
-      this.on('worker:state', ({ state }) => {
+      watch = ({ state }) => {
         if (state === 'Stopped') resolve();
-      });
+      };
     });
+    this.on('worker:state', watch);
     const stop = (): void => void this.stop();
     process.on('SIGINT', stop).on('SIGTERM', stop);
     try {
@@ -243,6 +248,7 @@ export class Scheduler<P extends object = AnyPayloads> {
       return this.#report;
     } finally {
       process.off('SIGINT', stop).off('SIGTERM', stop);
+      this.off('worker:state', watch);
     }
   }
 
@@ -263,7 +269,8 @@ export class Scheduler<P extends object = AnyPayloads> {
     this.#life.enter('Starting');
     try {
       const { engine, sweeper, pruner, heartbeat } = await this.#connect();
-      await this.install();
+      this.#installed ??= this.install();
+      await this.#installed;
       await engine.start();
       for (const service of [heartbeat, sweeper, pruner]) service.start();
       this.#registry.onChange(() => {
@@ -273,6 +280,7 @@ export class Scheduler<P extends object = AnyPayloads> {
     } catch (thrown) {
       const error = toError(thrown);
       this.#starting = undefined;
+      this.#installed = undefined;
       if (this.state === 'Starting') {
         await this.#close(0);
         this.#life.enter('Error', error);

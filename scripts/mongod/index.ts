@@ -189,7 +189,7 @@ async function startReplicaSet(server: ServerOptions, instances: InstanceOptions
 }
 
 function isRunning(child: ChildProcess | undefined): boolean {
-  return child !== undefined && child.exitCode === null && child.signalCode === null;
+  return child?.exitCode === null && child.signalCode === null;
 }
 
 function hostOf(port: number): string {

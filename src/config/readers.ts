@@ -1,4 +1,5 @@
 import { readDuration } from '../domain/duration.js';
+import { hideCredentials } from '../domain/errors.js';
 import { nameFault } from '../domain/names.js';
 
 /** Reads one value; on a fault pushes a sentence that starts with `path` and returns undefined. */
@@ -123,7 +124,8 @@ function fail(faults: string[], fault: string): undefined {
 }
 
 function show(value: unknown): string {
-  if (typeof value === 'string') return `'${value.slice(0, 80)}'`;
+  // Hidden before it is cut: the cut may take away what a password is recognised by.
+  if (typeof value === 'string') return `'${hideCredentials(value).slice(0, 80)}'`;
   if (typeof value === 'function') return 'a function';
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
   return typeof value === 'object' && value !== null ? 'an object' : String(value);

@@ -28,9 +28,18 @@ export class SnoozeJob extends Error {
 }
 
 export function isCancelJob(thrown: unknown): thrown is CancelJob {
-  return typeof thrown === 'object' && thrown !== null && CANCEL in thrown;
+  return isBranded(thrown, CANCEL);
 }
 
 export function isSnoozeJob(thrown: unknown): thrown is SnoozeJob {
-  return typeof thrown === 'object' && thrown !== null && SNOOZE in thrown;
+  return isBranded(thrown, SNOOZE);
+}
+
+function isBranded(thrown: unknown, brand: symbol): boolean {
+  try {
+    return typeof thrown === 'object' && thrown !== null && brand in thrown;
+  } catch {
+    // A proxy may refuse the question.
+    return false;
+  }
 }

@@ -1,4 +1,4 @@
-import { cutText } from './text.js';
+import { cutText, jsonText } from './text.js';
 
 /** Stable codes: programs match on these, people read the message. */
 export type ErrorCode =
@@ -33,7 +33,8 @@ export class ChronosError extends Error {
 
 /** User and password of a connection string never reach a message or a log line. */
 export function hideCredentials(text: string): string {
-  return text.replace(/([a-z][a-z0-9+.-]*:\/\/)[^\s/]*@/gi, '$1***@');
+  // Without the scheme in the pattern: matching that takes quadratic time on a long word.
+  return text.replace(/:\/\/[^\s/]*@/g, '://***@');
 }
 
 /** An error as it is kept in a job or an execution. */
@@ -46,27 +47,47 @@ export interface StoredError {
 
 export const LONGEST_ERROR_BYTES = 16 * 1024;
 
-/** Anything a handler may throw, as an Error. */
+/** Anything a handler may throw, as an Error. Never throws itself. */
 export function toError(thrown: unknown): Error {
-  if (thrown instanceof Error) return thrown;
-  return new Error(typeof thrown === 'string' ? thrown : `a non-error was thrown: ${describe(thrown)}`);
+  if (isError(thrown)) return thrown;
+  return new Error(typeof thrown === 'string' ? thrown : `a non-error was thrown: ${jsonText(thrown)}`);
 }
 
+/** The error itself, or one that says the same without the credentials in it. */
+export function withoutCredentials(error: Error): Error {
+  const { name, message, stack = '' } = error;
+  const hidden = { message: hideCredentials(message), stack: hideCredentials(stack) };
+  if (hidden.message === message && hidden.stack === stack) return error;
+  return Object.assign(new Error(hidden.message), { name, stack: hidden.stack });
+}
+
+/** Never throws: an error may have parts that are no text, or cannot be read. */
 export function storedError(error: Error): StoredError {
-  const code: unknown = (error as { code?: unknown }).code;
+  const [name, message, stack, code] = ['name', 'message', 'stack', 'code'].map((part) => read(error, part));
   return {
-    name: cutText(String(error.name), 256),
-    message: cutText(hideCredentials(String(error.message)), LONGEST_ERROR_BYTES),
+    name: cutText(text(name), 256),
+    message: cutText(hideCredentials(text(message)), LONGEST_ERROR_BYTES),
     code: typeof code === 'string' || typeof code === 'number' ? cutText(String(code), 256) : null,
-    stack:
-      typeof error.stack === 'string' ? cutText(hideCredentials(error.stack), LONGEST_ERROR_BYTES) : null,
+    stack: typeof stack === 'string' ? cutText(hideCredentials(stack), LONGEST_ERROR_BYTES) : null,
   };
 }
 
-function describe(value: unknown): string {
+function isError(thrown: unknown): thrown is Error {
   try {
-    return JSON.stringify(value) ?? String(value);
+    return thrown instanceof Error;
   } catch {
-    return Object.prototype.toString.call(value);
+    return false;
   }
+}
+
+function read(error: Error, part: string): unknown {
+  try {
+    return (error as unknown as Record<string, unknown>)[part];
+  } catch {
+    return undefined;
+  }
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : jsonText(value);
 }

@@ -35,25 +35,24 @@ export function isTimezone(value: unknown): value is string {
 }
 
 function readText(text: string, timezone: string): Date | undefined {
-  if (ZONED.test(text)) return new Date(text);
+  if (ZONED.test(text)) return readWall(text.slice(0, 10)) === undefined ? undefined : new Date(text);
+  const wall = readWall(text);
+  return wall === undefined ? undefined : new Date(wallToInstant(wall, timezone));
+}
+
+/** What the text shows on calendar and clock, as if it were UTC. */
+function readWall(text: string): number | undefined {
   const match = LOCAL.exec(text);
   if (match === null) return undefined;
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match
     .slice(1, 7)
     .map((part) => Number(part ?? 0));
   const millisecond = Number((match[7] ?? '0').padEnd(3, '0'));
-  const wall = Date.UTC(year, month - 1, day, hour, minute, second, millisecond);
-  const exists = new Date(wall);
-  // The 31st of February rolls over silently; refuse it.
-  if (
-    exists.getUTCMonth() !== month - 1 ||
-    exists.getUTCDate() !== day ||
-    hour > 23 ||
-    minute > 59 ||
-    second > 59
-  )
-    return undefined;
-  return new Date(wallToInstant(wall, timezone));
+  const wall = new Date(Date.UTC(year, month - 1, day, hour, minute, second, millisecond));
+  // The 31st of February rolls over silently, and the year 99 becomes 1999; refuse both.
+  const exists =
+    wall.getUTCFullYear() === year && wall.getUTCMonth() === month - 1 && wall.getUTCDate() === day;
+  return exists && hour <= 23 && minute <= 59 && second <= 59 ? wall.getTime() : undefined;
 }
 
 /** The instant at which clocks in the zone show this wall time; in a spring gap, the same time past the change. */

@@ -1,5 +1,5 @@
 import { copyPlainData } from './payload.js';
-import { cutText } from './text.js';
+import { cutText, jsonText } from './text.js';
 
 export const LONGEST_RESULT_BYTES = 16 * 1024;
 
@@ -14,18 +14,19 @@ export interface StoredResult {
  */
 export function storedResult(value: unknown): StoredResult {
   if (value === undefined || value === null) return { result: null, resultCut: false };
-  const copied = copyPlainData(value, 'result');
-  const json = toJson(value);
+  const copied = plainCopy(value);
+  const json = jsonText(value);
   if ('copy' in copied && Buffer.byteLength(json) <= LONGEST_RESULT_BYTES) {
     return { result: copied.copy, resultCut: false };
   }
   return { result: cutText(json, LONGEST_RESULT_BYTES), resultCut: true };
 }
 
-function toJson(value: unknown): string {
+function plainCopy(value: unknown): ReturnType<typeof copyPlainData> {
   try {
-    return JSON.stringify(value) ?? String(value);
+    return copyPlainData(value, 'result');
   } catch {
-    return Object.prototype.toString.call(value);
+    // A getter that throws, for one.
+    return { faults: [] };
   }
 }

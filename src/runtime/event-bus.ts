@@ -39,8 +39,8 @@ export class EventBus {
     const guarded: Guarded = (event) => {
       try {
         const returned = listener(event as SchedulerEvents[E]);
-        if (returned instanceof Promise)
-          returned.catch((error: unknown) => {
+        if (isThenable(returned))
+          returned.then(undefined, (error: unknown) => {
             this.#report(name, error);
           });
       } catch (error) {
@@ -55,4 +55,9 @@ export class EventBus {
     // A listener of listener:error that throws has nobody left to tell.
     if (name !== 'listener:error') this.emit('listener:error', { event: name, error: toError(thrown) });
   }
+}
+
+/** Promises of another realm or library are no instances of Promise. */
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
 }

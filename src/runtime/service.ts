@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/clock.js';
-import { hideCredentials, toError } from '../domain/errors.js';
+import { toError, withoutCredentials } from '../domain/errors.js';
 import type { EventBus } from './event-bus.js';
 
 const FIRST_RETRY = 250;
@@ -34,9 +34,11 @@ export abstract class PeriodicService implements Service {
   abstract runOnce(): Promise<number>;
 
   start(): void {
-    if (this.#running !== undefined) return;
+    const before = this.#running;
+    if (before !== undefined && !before.stopping.signal.aborted) return;
     const stopping = new AbortController();
-    this.#running = { stopping, loop: this.#loop(stopping.signal) };
+    // Started again while it still stops: the rounds of the two never overlap.
+    this.#running = { stopping, loop: this.#loop(stopping.signal, before?.loop) };
   }
 
   /** Resolves when the round in progress has ended; no round starts afterwards. */
@@ -65,9 +67,9 @@ export abstract class PeriodicService implements Service {
     return this.#running?.stopping.signal.aborted ?? true;
   }
 
-  async #loop(stopping: AbortSignal): Promise<void> {
+  async #loop(stopping: AbortSignal, before: Promise<void> | undefined): Promise<void> {
     // The first round starts after start() has returned, so that `stopping` is in place.
-    await Promise.resolve();
+    await before;
     while (!stopping.aborted) {
       this.#woken = false;
       const delay = await this.#guardedRound();
@@ -89,8 +91,7 @@ export abstract class PeriodicService implements Service {
     } catch (thrown) {
       this.#failures++;
       const retryIn = Math.min(this.longestRetry, FIRST_RETRY * 2 ** (this.#failures - 1));
-      const error = toError(thrown);
-      error.message = hideCredentials(error.message);
+      const error = withoutCredentials(toError(thrown));
       this.events.emit('worker:trouble', { operation: this.name, error, failures: this.#failures, retryIn });
       return retryIn;
     }

@@ -56,6 +56,7 @@ export async function connect(request: ConnectRequest): Promise<Database> {
       }
       request.onRetry?.(error, failures, retryIn);
       await clock.sleep(retryIn, signal);
+      if (signal?.aborted === true) throw unreachable(error, failures);
     }
   }
 }

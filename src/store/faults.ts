@@ -12,6 +12,8 @@ export function isUncertain(error: unknown): boolean {
     error instanceof mongo.MongoNetworkError ||
     error instanceof mongo.MongoServerSelectionError ||
     error instanceof mongo.MongoWriteConcernError ||
+    // The driver then says nothing about the single writes, not even which of them were refused.
+    (error instanceof mongo.MongoBulkWriteError && error.result.getWriteConcernError() !== undefined) ||
     (error instanceof mongo.MongoError &&
       (error.hasErrorLabel('RetryableWriteError') || error.hasErrorLabel('PoolRequestedRetry')))
   );

@@ -34,7 +34,7 @@ async function returnJobs(
   );
   // What is left under the token is wanted cancelled: it must not come back.
   const cancelled = await c.jobs.updateMany(
-    owned,
+    { ...owned, cancelRequested: { $ne: null } },
     { $set: { status: TRANSITIONS.stopRunning.to, ...NO_LOCK, finishedAt: now } },
     { hint },
   );

@@ -3,6 +3,7 @@ import type { Clock } from '../domain/clock.js';
 import { ChronosError, toError } from '../domain/errors.js';
 import { groupBy } from '../domain/group-by.js';
 import type { JobDocument } from '../domain/job.js';
+import { cutText } from '../domain/text.js';
 import type { ClockAnchor } from '../runtime/database-clock.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import type { Store } from '../store/store.js';
@@ -17,6 +18,8 @@ import { LockManager } from './lock-manager.js';
 import { PollLoop } from './poll-loop.js';
 import type { Renewer } from './renewer.js';
 import { Settler } from './settler.js';
+
+const LONGEST_NOTE = 1024;
 
 export interface EngineParts {
   store: Store;
@@ -82,11 +85,12 @@ export class WorkerEngine {
       },
       onSlotFree: (duration) => {
         if (duration !== undefined) bufferSize.observeHandler(duration);
-        this.#pollLoop.slotFreed();
+        this.#pollLoop.roomMade();
         for (const resolve of this.#onSlotFree.splice(0)) resolve();
       },
-      onRescheduled: () => {
-        this.nudge();
+      onSettled: (again) => {
+        if (again) this.nudge();
+        else this.#pollLoop.roomMade();
       },
     });
     // What the sweep recovers may be for this process.
@@ -134,6 +138,7 @@ export class WorkerEngine {
   async runPass(batch: number): Promise<number> {
     await this.#open();
     const ids = new Set<string>();
+    let waited = false;
     while (ids.size < batch) {
       const slots = Math.min(this.#runner.freeSlots, batch - ids.size);
       if (slots === 0) {
@@ -147,7 +152,12 @@ export class WorkerEngine {
         exclude: this.#runner.zombies,
       };
       const claimed = await this.#picker.pick(request);
-      if (claimed.length === 0) break;
+      if (claimed.length === 0) {
+        if (waited || !request.withoutSuspects) break;
+        // Suspects run one at a time: the next may be taken once this one is through.
+        await this.#runner.settled(ids);
+      }
+      waited = claimed.length === 0;
       for (const { job } of claimed) ids.add(job._id);
       this.#runner.accept(claimed);
     }
@@ -211,7 +221,18 @@ export class WorkerEngine {
 
   async #saveProgress(job: JobDocument, value: number, note: string | null): Promise<boolean> {
     const { store, clock, events } = this.#parts;
-    const kept = await store.saveProgress(job._id, job.lockToken ?? '', { value, note, at: clock.now() });
+    if (!Number.isFinite(value)) {
+      throw new ChronosError(
+        'INVALID_ARGUMENT',
+        `reportProgress() takes a finite number, got ${String(value)}`,
+      );
+    }
+    const progress = {
+      value,
+      note: note === null ? null : cutText(String(note), LONGEST_NOTE),
+      at: clock.now(),
+    };
+    const kept = await store.saveProgress(job._id, job.lockToken ?? '', progress);
     if (kept) events.emit('job:progress', { jobId: job._id, taskType: job.taskType, value, note });
     return kept;
   }

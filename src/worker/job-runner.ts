@@ -35,8 +35,8 @@ export interface RunnerParts {
   onUnwanted: (claimed: readonly ClaimedJob[]) => void;
   /** A slot is free again; the handler ran for this many milliseconds, unless it never started. */
   onSlotFree: (duration: number | undefined) => void;
-  /** A job that ran here was scheduled again. */
-  onRescheduled: () => void;
+  /** A job is through: its outcome is written and its handler has ended. `again` when it was scheduled again. */
+  onSettled: (again: boolean) => void;
 }
 
 /** Runs claimed jobs in a bounded number of slots, and sees each through to its written outcome. */
@@ -167,7 +167,7 @@ export class JobRunner {
 
   /** One slot, from the start of the handler until it has really ended; resolves to how long that took. */
   async #run(entry: InFlight): Promise<number | undefined> {
-    const { locks, executor, settler, events, clock, onUnwanted } = this.#parts;
+    const { locks, executor, settler, events, clock, onUnwanted, onSettled } = this.#parts;
     if (entry.phase !== 'waiting') return undefined;
     const { job, token } = entry;
     if (!locks.isValid(job._id, token)) {
@@ -187,16 +187,19 @@ export class JobRunner {
     const finished = execution.attempt.then((attempt) => this.#finish(entry, attempt));
     await execution.ended;
     entry.phase = 'over';
-    void finished.then(() => {
+    void finished.then((again) => {
       this.#forget(entry);
+      // Not before: as long as it is in flight, the same job is left out of claims.
+      onSettled(again);
     });
     return clock.monotonic() - entry.since;
   }
 
-  /** Decide, persist, then announce. */
-  async #finish(entry: InFlight, attempt: Attempt): Promise<void> {
-    const { settler, locks, events, onRescheduled } = this.#parts;
+  /** Decide, persist, then announce. Resolves to whether the job was scheduled again. */
+  async #finish(entry: InFlight, attempt: Attempt): Promise<boolean> {
+    const { settler, locks, events } = this.#parts;
     const { job, token } = entry;
+    let again = false;
     if (attempt.stuck) events.emit('worker:stuck', { ...attemptOf(job), runningFor: attempt.duration });
     // One that still runs is not given back: it would run twice at once. Its lock runs out instead.
     const keepLocked = attempt.stuck && attempt.outcome.kind === 'givenBack';
@@ -204,11 +207,12 @@ export class JobRunner {
       const settlement = await settler.settle(job, token, attempt);
       if (settlement.settled) this.#announce(job, settlement.outcome, attempt);
       else this.#announceLoss(entry);
-      if (settlement.settled && goesOn(settlement.outcome)) onRescheduled();
+      again = settlement.settled && goesOn(settlement.outcome);
     }
     entry.settled = true;
     locks.release([{ id: job._id, token }]);
     this.#progressed();
+    return again;
   }
 
   #announce(job: JobDocument, outcome: Outcome, { duration }: Attempt): void {

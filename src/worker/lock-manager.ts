@@ -54,6 +54,8 @@ export class LockManager extends PeriodicService {
   readonly #held = new Map<string, Held>();
   readonly #parts: LockManagerParts;
   #renewing: Promise<void> | undefined;
+  /** The shortest lease at the last round: the rounds follow it. */
+  #shortest = Infinity;
 
   constructor(parts: LockManagerParts) {
     super(parts.clock, parts.events);
@@ -74,9 +76,10 @@ export class LockManager extends PeriodicService {
           this.events.emit('worker:trouble', { operation: 'renew locks', error, failures, retryIn });
         },
       })
-      .then(() => {
-        this.start();
-      });
+      .then(() => this.start());
+    this.#renewing.catch(() => {
+      this.#renewing = undefined;
+    });
     return this.#renewing;
   }
 
@@ -87,7 +90,8 @@ export class LockManager extends PeriodicService {
     await this.stop();
     await this.#parts.renewer.stop();
     this.#renewing = undefined;
-    this.#held.clear();
+    // Whoever still works under a lock must know that nobody renews it any more.
+    for (const key of [...this.#held.keys()]) this.#lose(key, 'overdue');
   }
 
   hold(requests: readonly HoldRequest[]): void {
@@ -106,6 +110,8 @@ export class LockManager extends PeriodicService {
       return lease;
     });
     this.#parts.renewer.keep(leases);
+    // A lease shorter than all others before must not wait for a round that was planned for those.
+    if (leases.some(({ length }) => length < this.#shortest)) this.wake();
   }
 
   /** A buffered job starts now. */
@@ -133,12 +139,12 @@ export class LockManager extends PeriodicService {
     renewer.beat(anchor());
     renewer.drain();
     const now = this.clock.monotonic();
-    let shortest = lockTimeout;
+    this.#shortest = lockTimeout;
     for (const [key, { lease }] of this.#held) {
-      shortest = Math.min(shortest, lease.length);
+      this.#shortest = Math.min(this.#shortest, lease.length);
       if (now >= deadline(lease)) this.#lose(key, 'overdue');
     }
-    return Promise.resolve(shortest / 12);
+    return Promise.resolve(this.#shortest / 12);
   }
 
   /** Runs `fn` while holding the named lock; throws LOCK_HELD when it is not free within `wait` milliseconds. */
@@ -178,8 +184,9 @@ export class LockManager extends PeriodicService {
           throw error;
         });
       if (lock !== null) return { fence: lock.fence, sentAt };
-      if (clock.monotonic() + pause > end) break;
-      await clock.sleep(pause);
+      const left = end - clock.monotonic();
+      if (left <= 0) break;
+      await clock.sleep(Math.min(pause, left));
     }
     const holder = await store.findLock(name);
     throw new ChronosError(

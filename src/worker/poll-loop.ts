@@ -1,4 +1,5 @@
 import type { Clock } from '../domain/clock.js';
+import { isSuspect } from '../domain/job.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/service.js';
 import type { Store } from '../store/store.js';
@@ -36,14 +37,17 @@ export class PollLoop extends PeriodicService {
   readonly #parts: PollLoopParts;
   /** The last claim came back full: there may be more, so a slot that frees is refilled at once. */
   #hungry = false;
+  /** The last claim may have left suspects out, which wait for a slot and for each other. */
+  #leftSuspects = false;
 
   constructor(parts: PollLoopParts) {
     super(parts.clock, parts.events);
     this.#parts = parts;
   }
 
-  slotFreed(): void {
-    if (this.#hungry) this.wake();
+  /** A slot is free, or an outcome was written: there may be room for more. */
+  roomMade(): void {
+    if (this.#hungry || this.#leftSuspects) this.wake();
   }
 
   async runOnce(): Promise<number> {
@@ -56,6 +60,8 @@ export class PollLoop extends PeriodicService {
       return 0;
     }
     runner.accept(claimed);
+    // More suspects may have stood before jobs that can be taken beside this one.
+    if (claimed.some(({ job }) => isSuspect(job))) return 0;
     if (this.#hungry) return this.#room() > 0 ? 0 : this.#untilStale(pollInterval);
     return this.#untilStale(await this.#untilNextDue());
   }
@@ -78,6 +84,7 @@ export class PollLoop extends PeriodicService {
     const claimed = await picker.pick(request);
     bufferSize.observeClaim(clock.monotonic() - began);
     this.#hungry = claimed.length === room;
+    this.#leftSuspects = slots === 0 || request.withoutSuspects || claimed.some(({ job }) => isSuspect(job));
     return claimed;
   }
 

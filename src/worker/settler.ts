@@ -122,6 +122,10 @@ export class Settler {
       const { results, failed } = await this.#try(open);
       await this.#log(open.filter((_, index) => results[index] === 'settled'));
       open = open.filter((item, index) => !this.#isOver(item, results[index] ?? 'unknown', failed));
+      if (failed === undefined && results.includes('unknown')) {
+        // The majority has not caught up with what the primary knows: ask again in a moment.
+        await clock.sleep(FIRST_RETRY, this.#abandoned.signal);
+      }
       if (failed !== undefined) {
         failures++;
         const pause = Math.min(LONGEST_RETRY, FIRST_RETRY * 2 ** failures);
@@ -174,7 +178,8 @@ export class Settler {
   async #log(settled: readonly Item[]): Promise<void> {
     if (settled.length === 0) return;
     const rows = settled.map((item) => this.#row(item));
-    for (let failures = 1; !this.#abandoned.signal.aborted; failures++) {
+    // Once at least, also when no more tries are wanted: what is settled belongs into the log.
+    for (let failures = 1; ; failures++) {
       try {
         await this.#parts.store.logExecutions(rows);
         return;
@@ -183,6 +188,7 @@ export class Settler {
         this.#report('write the execution log', error, failures, pause);
         if (!isUncertain(error) && failures >= MOST_REFUSALS) return;
         await this.#parts.clock.sleep(pause, this.#abandoned.signal);
+        if (this.#abandoned.signal.aborted) return;
       }
     }
   }

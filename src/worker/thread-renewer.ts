@@ -3,11 +3,15 @@ import { MessageChannel, receiveMessageOnPort, Worker, type MessagePort } from '
 import { assertNever } from '../domain/assert-never.js';
 import { ChronosError } from '../domain/errors.js';
 import type { ClockAnchor } from '../runtime/database-clock.js';
+import { sleep } from '../runtime/system-clock.js';
 import type { KeptLease, Renewer, RenewalReport } from './renewer.js';
 import type { FromThread, ThreadInput, ToThread } from './thread-messages.js';
 
 // The extension is this module's own, so that it loads from dist/ and when TypeScript is run directly.
 const ENTRY = new URL(`./renewal-thread${extname(import.meta.url)}`, import.meta.url);
+
+/** A thread that waits for an unreachable database is not waited for. */
+const LONGEST_STOP = 6000;
 
 interface Thread {
   worker: Worker;
@@ -61,7 +65,10 @@ export class ThreadRenewer implements Renewer {
     const thread = this.#thread;
     if (thread === undefined) return;
     this.#tell({ kind: 'stop' });
-    await thread.exited;
+    const over = new AbortController();
+    await Promise.race([thread.exited, sleep(LONGEST_STOP, over.signal)]);
+    over.abort();
+    await thread.worker.terminate();
     this.#leases.clear();
   }
 

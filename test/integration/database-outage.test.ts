@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import mongoose from 'mongoose';
 import { startMongod, type EmbeddedMongod } from '@chronos/mongod';
 import { Scheduler, type SchedulerOptions } from '../../src/index.js';
 import { QUICK } from '../support/database.js';
@@ -89,7 +90,34 @@ describe('MongoDB goes away', () => {
     }
     assert.equal(worker.state, 'Running');
   }).timeout(90_000);
+
+  it('goes on through a failover: the primary of three members is killed while jobs run', async () => {
+    mongod = await startMongod({ members: 3 });
+    const worker = (scheduler = new Scheduler({
+      uri: mongod.uri,
+      ...QUICK,
+      lockTimeout: '20s',
+      concurrency: 4,
+    }));
+    worker.registerHandler('step', () => undefined);
+    await worker.start();
+    const half = countEvents(worker, 'job:complete', 100);
+    const all = countEvents(worker, 'job:complete', 200);
+    const results = await worker.dispatchMany(Array.from({ length: 200 }, () => ({ taskType: 'step' })));
+    await half;
+    process.kill(await primaryPid(mongod), 'SIGKILL');
+    await all;
+    const jobs = await Promise.all(results.map(({ id }) => worker.getJob(id ?? '')));
+    assert.ok(jobs.every((job) => job?.status === 'COMPLETED' && job.attempts === 0 && job.crashes === 0));
+  }).timeout(90_000);
 });
+
+async function primaryPid({ uri, members }: EmbeddedMongod): Promise<number> {
+  const connection = await mongoose.createConnection(uri).asPromise();
+  const hello = await connection.getClient().db('admin').command({ hello: 1 });
+  await connection.destroy();
+  return members.find(({ host }) => host === hello['primary'])?.pid ?? 0;
+}
 
 function isAlive(pid: number): boolean {
   try {

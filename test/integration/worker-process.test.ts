@@ -49,7 +49,7 @@ describe('node dist/worker.js', () => {
     await worker.line(({ msg }) => msg === 'never started');
     worker.signal('SIGTERM');
     assert.equal((await worker.exited).code, 1);
-    assert.ok(worker.lines.some(({ msg, jobId }) => /left unfinished/.test(msg) && jobId === id));
+    assert.ok(worker.lines.some(({ msg, jobId }) => msg.includes('left unfinished') && jobId === id));
   });
 
   it('ends at once on a second signal', async () => {
@@ -88,21 +88,13 @@ describe('node dist/worker.js', () => {
   });
 
   it('exits with 3 when MongoDB stays out of reach, says so meanwhile, and never shows the password', async () => {
-    const worker = new WorkerProcess('w', {
-      MONGODB_URI: 'mongodb://ada:secret-word@127.0.0.1:1/chronos',
-      CONNECT_TIMEOUT: '6s',
-      HANDLERS: 'examples/empty.mjs',
-    });
-    const { code } = await worker.exited;
-    assert.equal(code, 2, 'a wrong HANDLERS is found before MongoDB is tried');
-
     const unreachable = new WorkerProcess('w', {
       MONGODB_URI: 'mongodb://ada:secret-word@127.0.0.1:1/chronos',
       CONNECT_TIMEOUT: '6s',
       HANDLERS: 'dist/examples/handlers.js',
     });
     assert.equal((await unreachable.exited).code, 3);
-    assert.ok(unreachable.lines.some(({ msg }) => /cannot reach MongoDB/.test(msg)));
+    assert.ok(unreachable.lines.some(({ msg }) => msg.includes('cannot reach MongoDB')));
     assert.match(unreachable.stderr, /MongoDB could not be reached/);
     assert.doesNotMatch(unreachable.stderr + JSON.stringify(unreachable.lines), /secret-word/);
   });

@@ -39,7 +39,7 @@ export class TestDatabase {
         console.log(scheduler.workerId, message, fields);
       attachLogger(scheduler, { debug: line, info: line, warn: line, error: line });
     }
-    this.#schedulers.push(scheduler as unknown as Scheduler<object>);
+    this.#schedulers.push(scheduler);
     return scheduler;
   }
 

@@ -61,13 +61,13 @@ function toChange(
   const at = (event as { wallTime?: Date }).wallTime ?? new Date(0);
   switch (event.operationType) {
     case 'insert':
-      return { jobId, kind: 'insert', at, fields: event.fullDocument as unknown as JobDocument, removed: [] };
+      return { jobId, kind: 'insert', at, fields: event.fullDocument, removed: [] };
     case 'update':
       return {
         jobId,
         kind: 'update',
         at,
-        fields: (event.updateDescription.updatedFields ?? {}) as Partial<JobDocument>,
+        fields: (event.updateDescription.updatedFields ?? {}),
         removed: event.updateDescription.removedFields ?? [],
       };
     case 'delete':

@@ -1,0 +1,7 @@
+// npm run worker: dist/worker.js, with the example handlers unless HANDLERS names others.
+import { config } from 'dotenv';
+
+config({ quiet: true });
+if (!process.env.HANDLERS && process.env.NODE_ENV !== 'production')
+  process.env.HANDLERS = 'dist/examples/handlers.js';
+await import('../dist/worker.js');
