@@ -7,7 +7,7 @@ const config = '^src/config/';
 const runtime = '^src/runtime/';
 const store = '^src/store/';
 const services = '^src/(dispatch|worker|schedules|maintenance)/';
-const scheduler = '^src/(scheduler|parts)\\.ts$';
+const scheduler = '^src/(scheduler|lifetime|parts)\\.ts$';
 const adapters = '^src/(cli|http)/';
 
 /** What matches `from` may import of this project only itself and what matches one of `below`. */

@@ -1,10 +1,5 @@
-export {
-  Scheduler,
-  type AdHoc,
-  type AnyPayloads,
-  type DispatchArguments,
-  type StopReport,
-} from './scheduler.js';
+export { Scheduler, type AdHoc, type AnyPayloads, type DispatchArguments } from './scheduler.js';
+export type { StopReport } from './lifetime.js';
 export type { DispatchOptions } from './config/dispatch-options.js';
 export type { HandlerOptions } from './config/handler-options.js';
 export type { RetentionOptions, RetryOptions, SchedulerOptions } from './config/options.js';

@@ -7,7 +7,7 @@ import { Heartbeat } from './maintenance/heartbeat.js';
 import { Pruner } from './maintenance/pruner.js';
 import { Sweeper } from './maintenance/sweeper.js';
 import { DatabaseClock } from './runtime/database-clock.js';
-import type { EventBus } from './runtime/event-bus.js';
+import type { EventBus, Listener } from './runtime/event-bus.js';
 import { random } from './runtime/random.js';
 import { systemClock } from './runtime/system-clock.js';
 import { connect, type Database } from './store/connection.js';
@@ -21,6 +21,12 @@ import { ThreadRenewer } from './worker/thread-renewer.js';
 const SPARE_CONNECTIONS = 5;
 const MOST_CONNECTIONS = 50;
 
+/** A process that only dispatches has no heartbeat to keep its clock true. Milliseconds. */
+const STALE_CLOCK = 60_000;
+
+/** Where these fail, owners elsewhere may be cut off too. */
+const OUTAGE_SIGNS = new Set(['renew locks', 'settle', 'reach MongoDB']);
+
 /** Everything a connected Scheduler consists of. Nothing runs yet. */
 export interface Parts {
   database: Database;
@@ -30,6 +36,10 @@ export interface Parts {
   sweeper: Sweeper;
   pruner: Pruner;
   heartbeat: Heartbeat;
+  /** Measures the database's clock again when that was long ago. */
+  refreshClock: () => Promise<void>;
+  /** Takes the parts off the event bus, which outlives them. */
+  detach: () => void;
 }
 
 export interface PartsRequest {
@@ -99,17 +109,32 @@ export async function openParts({
       clockError: measured?.error ?? null,
     }),
   });
-  // A new primary has a clock of its own.
-  database.onPrimaryChange(() => {
-    heartbeat.wake();
-  });
+  // A new primary has a clock of its own. Without a measurement the old one is good enough until the next heartbeat.
+  database.onPrimaryChange(() => void synchronise().catch(() => undefined));
+  const sweeper = new Sweeper({ clock, events, random, store, options });
+  const noticeOutage: Listener<'worker:trouble'> = ({ operation }) => {
+    if (OUTAGE_SIGNS.has(operation)) sweeper.noticeOutage();
+  };
+  // What the sweep recovers may be for this process.
+  const nudge = (): void => engine.nudge();
+  events.on('worker:trouble', noticeOutage);
+  events.on('job:stalled', nudge);
+  registry.onChange(nudge);
   return {
     database,
     store,
     clock,
     engine,
-    sweeper: new Sweeper({ clock, events, random, store, options }),
+    sweeper,
     pruner: new Pruner({ clock, events, store, options, taskTypes }),
     heartbeat,
+    refreshClock: async () => {
+      if (measured !== undefined && measured.age > STALE_CLOCK) await synchronise();
+    },
+    detach: () => {
+      events.off('worker:trouble', noticeOutage);
+      events.off('job:stalled', nudge);
+      registry.onChange(() => undefined);
+    },
   };
 }

@@ -8,15 +8,14 @@ import { Draft } from './dispatch/draft.js';
 import type { JobHandle } from './dispatch/job-handle.js';
 import { viewOf, type JobView } from './dispatch/job-view.js';
 import { parseDuration, type Duration } from './domain/duration.js';
-import { ChronosError, toError } from './domain/errors.js';
+import { ChronosError } from './domain/errors.js';
 import type { EventName, LifecycleState } from './domain/events.js';
 import type { ExecutionDocument } from './domain/execution.js';
 import type { Instant } from './domain/instant.js';
 import { checkJobId } from './domain/names.js';
+import { Lifetime, type StopReport } from './lifetime.js';
 import type { PruneCounts } from './maintenance/pruner.js';
-import { openParts, type Parts } from './parts.js';
 import { EventBus, type Listener } from './runtime/event-bus.js';
-import { LifeCycle } from './runtime/life-cycle.js';
 import type { CancelAnswer } from './store/cancel.js';
 import type { HoldAnswer } from './store/hold.js';
 import { install } from './store/install.js';
@@ -42,34 +41,29 @@ export interface AdHoc<P> {
   handler?: Handler<P>;
 }
 
-/** What `stop()` could not finish: handlers that ignore their signal, outcomes that could not be written. */
-export interface StopReport {
-  left: { id: string; taskType: string }[];
-}
-
 /** The whole of Chronos: register handlers, dispatch jobs, start and stop a worker. `new` never connects. */
 export class Scheduler<P extends object = AnyPayloads> {
   readonly workerId: string;
   readonly #options: ResolvedOptions;
   readonly #events = new EventBus();
-  readonly #life = new LifeCycle(this.#events);
   readonly #registry = new HandlerRegistry();
-  #parts: Promise<Parts> | undefined;
-  #connecting = new AbortController();
-  #installed: Promise<void> | undefined;
-  #starting: Promise<void> | undefined;
-  #stopping: Promise<StopReport> | undefined;
-  #report: StopReport = { left: [] };
+  readonly #lifetime: Lifetime;
 
   constructor(options: SchedulerOptions) {
     this.#options = resolveOptions(options);
     this.workerId = this.#options.workerId ?? `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`;
+    this.#lifetime = new Lifetime({
+      options: this.#options,
+      registry: this.#registry,
+      events: this.#events,
+      workerId: this.workerId,
+    });
     for (const [taskType, handler] of Object.entries(this.#options.taskHandlers))
       this.#registry.register(taskType, handler);
   }
 
   get state(): LifecycleState {
-    return this.#life.state;
+    return this.#lifetime.state;
   }
 
   on<E extends EventName>(event: E, listener: Listener<E>): this {
@@ -133,30 +127,34 @@ export class Scheduler<P extends object = AnyPayloads> {
 
   async getJob(jobId: string): Promise<JobView | null> {
     checkJobId(jobId);
-    const job = await (await this.#connect()).store.findJob(jobId);
+    const job = await (await this.#lifetime.connect()).store.findJob(jobId);
     return job === null ? null : viewOf(job);
   }
 
   /** The attempts of a job, oldest first, as long as the execution log keeps them. */
   async getExecutions(jobId: string): Promise<ExecutionDocument[]> {
     checkJobId(jobId);
-    return (await this.#connect()).store.findExecutions(jobId);
+    return (await this.#lifetime.connect()).store.findExecutions(jobId);
   }
 
   /** Cancels a job that waits; asks the worker of one that runs. The answer says which. */
   async cancel(jobId: string, reason?: string): Promise<CancelAnswer> {
     checkJobId(jobId);
-    const { store, clock, engine } = await this.#connect();
+    const { store, clock, engine } = await this.#lifetime.connect();
     const answer = await store.cancel(jobId, reason ?? null, clock.now());
-    if (answer.answer === 'cancelled' || answer.answer === 'requested')
+    if (answer.answer === 'cancelled' || answer.answer === 'requested') {
       engine.cancelled(jobId, reason ?? null);
+    }
+    if (answer.answer === 'cancelled') {
+      this.#events.emit('job:cancelled', { jobId, taskType: answer.taskType, reason: reason ?? null });
+    }
     return answer;
   }
 
   /** Runs a finished job again, as if it were new. */
   async retry(jobId: string): Promise<RetryAnswer> {
     checkJobId(jobId);
-    const { store, clock, engine } = await this.#connect();
+    const { store, clock, engine } = await this.#lifetime.connect();
     const answer = await store.retry(jobId, clock.now());
     engine.nudge();
     return answer;
@@ -165,13 +163,13 @@ export class Scheduler<P extends object = AnyPayloads> {
   /** Takes a waiting job out of play until `unhold`. */
   async hold(jobId: string, reason?: string): Promise<HoldAnswer> {
     checkJobId(jobId);
-    const { store, clock } = await this.#connect();
+    const { store, clock } = await this.#lifetime.connect();
     return store.hold(jobId, reason ?? null, clock.now());
   }
 
   async unhold(jobId: string): Promise<HoldAnswer> {
     checkJobId(jobId);
-    const { store, engine } = await this.#connect();
+    const { store, engine } = await this.#lifetime.connect();
     const answer = await store.unhold(jobId);
     engine.nudge();
     return answer;
@@ -183,7 +181,7 @@ export class Scheduler<P extends object = AnyPayloads> {
    */
   async prune(olderThan?: Duration): Promise<PruneCounts> {
     const age = olderThan === undefined ? undefined : parseDuration(olderThan, 'prune() olderThan');
-    const { pruner } = await this.#connect();
+    const { pruner } = await this.#lifetime.connect();
     return age === undefined ? pruner.pruneByRetention() : pruner.pruneOlderThan(age);
   }
 
@@ -193,7 +191,7 @@ export class Scheduler<P extends object = AnyPayloads> {
     fn: (lock: HeldLock) => T | Promise<T>,
     { wait = 0 }: { wait?: Duration } = {},
   ): Promise<T> {
-    const { engine } = await this.#connect();
+    const { engine } = await this.#lifetime.connect();
     await engine.locks.open();
     return engine.locks.withLock(name, fn, parseDuration(wait, 'withLock() wait'));
   }
@@ -211,130 +209,36 @@ export class Scheduler<P extends object = AnyPayloads> {
         `run() batch must be a whole number from 1, got ${String(batch)}`,
       );
     }
-    const { engine, sweeper } = await this.#connect();
-    this.#installed ??= this.install();
-    await this.#installed;
+    const { engine, sweeper } = await this.#lifetime.connect();
+    await this.#lifetime.ensureInstalled();
     await sweeper.runOnce();
     return engine.runPass(batch);
   }
 
   /** Connects, installs, and starts to work. Rejects when MongoDB stays out of reach; the state is Error then. */
   start(): Promise<void> {
-    if (this.state === 'Stopping') {
-      return Promise.reject(
-        new ChronosError('WRONG_STATE', 'the scheduler is stopping: await stop() before start()'),
-      );
-    }
-    this.#starting ??= this.#start();
-    return this.#starting;
+    return this.#lifetime.start();
   }
 
   /** Starts, stops on SIGINT or SIGTERM, and resolves when stopped. */
-  async forever(): Promise<StopReport> {
-    let watch: Listener<'worker:state'> = () => undefined;
-    const stopped = new Promise<void>((resolve) => {
-      watch = ({ state }) => {
-        if (state === 'Stopped') resolve();
-      };
-    });
-    this.on('worker:state', watch);
-    const stop = (): void => void this.stop();
-    process.on('SIGINT', stop).on('SIGTERM', stop);
-    try {
-      await this.start().catch((error: unknown) => {
-        if (this.#stopping === undefined) throw error;
-      });
-      await stopped;
-      return this.#report;
-    } finally {
-      process.off('SIGINT', stop).off('SIGTERM', stop);
-      this.off('worker:state', watch);
-    }
+  forever(): Promise<StopReport> {
+    return this.#lifetime.forever(this.#options.shutdownGrace);
   }
 
   /**
    * Stops gracefully within the time given (default `shutdownGrace`). The name of a signal is ignored, so that
    * `process.on('SIGTERM', (signal) => scheduler.stop(signal))` does what was meant.
    */
-  stop(timeout?: Duration): Promise<StopReport> {
+  async stop(timeout?: Duration): Promise<StopReport> {
     const given = typeof timeout === 'string' && /^SIG[A-Z0-9]+$/.test(timeout) ? undefined : timeout;
-    const budget = given === undefined ? this.#options.shutdownGrace : parseDuration(given, 'stop() timeout');
-    this.#stopping ??= this.#stop(budget).finally(() => {
-      this.#stopping = undefined;
-    });
-    return this.#stopping;
-  }
-
-  async #start(): Promise<void> {
-    this.#life.enter('Starting');
-    try {
-      const { engine, sweeper, pruner, heartbeat } = await this.#connect();
-      this.#installed ??= this.install();
-      await this.#installed;
-      await engine.start();
-      for (const service of [heartbeat, sweeper, pruner]) service.start();
-      this.#registry.onChange(() => {
-        engine.nudge();
-      });
-      this.#life.enter('Running');
-    } catch (thrown) {
-      const error = toError(thrown);
-      this.#starting = undefined;
-      this.#installed = undefined;
-      if (this.state === 'Starting') {
-        await this.#close(0);
-        this.#life.enter('Error', error);
-      }
-      throw error;
-    }
-  }
-
-  async #stop(budget: number): Promise<StopReport> {
-    if (this.#parts === undefined && this.#starting === undefined) return { left: [] };
-    this.#life.enter('Stopping');
-    // A start in progress gives up waiting for the database, and then finds that it was stopped.
-    this.#connecting.abort();
-    await this.#starting?.catch(() => undefined);
-    this.#report = await this.#close(budget);
-    this.#starting = undefined;
-    this.#life.enter('Stopped');
-    return this.#report;
-  }
-
-  async #close(budget: number): Promise<StopReport> {
-    const parts = await this.#parts?.catch(() => undefined);
-    this.#parts = undefined;
-    if (parts === undefined) return { left: [] };
-    const { engine, sweeper, pruner, heartbeat, database } = parts;
-    await Promise.all([sweeper.stop(), pruner.stop()]);
-    const left = await engine.stop(budget);
-    // The database may be gone; the heartbeat is the last that matters then.
-    await heartbeat.farewell().catch(() => undefined);
-    await database.close();
-    return { left: left.map(({ _id, taskType }) => ({ id: _id, taskType })) };
-  }
-
-  /** The connection is made when it is first needed, and once. */
-  #connect(): Promise<Parts> {
-    if (this.#parts !== undefined) return this.#parts;
-    this.#connecting = new AbortController();
-    const opened = openParts({
-      options: this.#options,
-      registry: this.#registry,
-      events: this.#events,
-      workerId: this.workerId,
-      state: () => this.state,
-      signal: this.#connecting.signal,
-    });
-    opened.catch(() => {
-      if (this.#parts === opened) this.#parts = undefined;
-    });
-    this.#parts = opened;
-    return opened;
+    return this.#lifetime.stop(
+      given === undefined ? this.#options.shutdownGrace : parseDuration(given, 'stop() timeout'),
+    );
   }
 
   async #dispatcher(): Promise<Dispatcher> {
-    const { store, clock, engine } = await this.#connect();
+    const { store, clock, engine, refreshClock } = await this.#lifetime.connect();
+    await refreshClock();
     const { timezone } = this.#options;
     const cancel = (jobId: string, reason: string | null): Promise<CancelAnswer> =>
       this.cancel(jobId, reason ?? undefined);

@@ -1,5 +1,5 @@
 import { isTimezone } from '../domain/instant.js';
-import { optionsError, type SchedulerOptions } from './options.js';
+import { isMongoUri, optionsError, type SchedulerOptions } from './options.js';
 import { duration, listOf, matching, name, oneOf, secret, wholeNumber, type Reader } from './readers.js';
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
@@ -81,10 +81,6 @@ function withoutUndefined<T extends object>(values: T): { [K in keyof T]: Exclud
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]: Exclude<T[K], undefined>;
   };
-}
-
-function isMongoUri(value: unknown): value is string {
-  return typeof value === 'string' && /^mongodb(\+srv)?:\/\/./.test(value);
 }
 
 function isText(value: unknown): value is string {

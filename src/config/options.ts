@@ -203,7 +203,7 @@ export function resolveOptions(input: unknown): ResolvedOptions {
   };
   faults.push(...impossibleRelations(resolved));
   if (faults.length > 0) throw optionsError('INVALID_OPTIONS', faults);
-  return Object.freeze(resolved);
+  return Object.freeze({ ...resolved, queues: Object.freeze([...resolved.queues]) });
 }
 
 /** With a short lock these have to be short too; nobody should have to set three options to shorten one. */
@@ -241,7 +241,7 @@ export function optionsError(
   return new ChronosError(code, list);
 }
 
-function isMongoUri(value: unknown): value is string {
+export function isMongoUri(value: unknown): value is string {
   return typeof value === 'string' && /^mongodb(\+srv)?:\/\/./.test(value);
 }
 

@@ -95,8 +95,10 @@ function unknownKey(path: string, key: string, known: string[], refusals: Record
   return `${path} is not an option${near === undefined ? '' : ` (did you mean '${near}'?)`}`;
 }
 
-/** The candidate few edits away, if there is one. */
+/** The candidate that the word begins, or one few edits away, if there is one. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
+  const started = candidates.find((candidate) => word.length > 2 && candidate.startsWith(word));
+  if (started !== undefined) return started;
   const limit = Math.max(2, Math.floor(word.length / 3));
   const ranked = candidates
     .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))

@@ -67,7 +67,13 @@ export class Dispatcher {
   async #store(chunk: readonly (JobDocument | Error)[]): Promise<DispatchResult[]> {
     const { store, nudge } = this.#parts;
     const good = chunk.filter((one): one is JobDocument => !(one instanceof Error));
-    const stored = good.length === 0 ? [] : await store.enqueueMany(good);
+    const stored =
+      good.length === 0
+        ? []
+        : await store.enqueueMany(good).catch((thrown: unknown): DispatchResult[] => {
+            const error = toError(thrown);
+            return good.map(({ _id }) => ({ id: _id, error }));
+          });
     nudge();
     const inOrder = stored.values();
     return chunk

@@ -4,6 +4,7 @@ import { ChronosError } from '../domain/errors.js';
 import { parseInstant, type Instant } from '../domain/instant.js';
 import { isFinished } from '../domain/job.js';
 import type { CancelAnswer } from '../store/cancel.js';
+import { isUncertain } from '../store/faults.js';
 import type { MoveAnswer } from '../store/move.js';
 import { viewOf, type JobView } from './job-view.js';
 import type { Store } from '../store/store.js';
@@ -52,13 +53,20 @@ export class JobHandle {
     const limit = timeout === undefined ? Infinity : parseDuration(timeout, 'wait() timeout');
     const end = clock.monotonic() + limit;
     for (let pause = FIRST_LOOK; ; pause = Math.min(LONGEST_PAUSE, pause * 2)) {
-      const job = await store.findJob(this.id);
+      const job = await store.findJob(this.id).catch((error: unknown) => {
+        // Out of reach for a while: the job is not affected.
+        if (!isUncertain(error)) throw error;
+        return undefined;
+      });
       if (job === null)
         throw new ChronosError('JOB_NOT_FOUND', `there is no job '${this.id}' any more: it was pruned`);
-      if (isFinished(job.status)) return viewOf(job);
+      if (job !== undefined && isFinished(job.status)) return viewOf(job);
       const left = end - clock.monotonic();
       if (left <= 0) {
-        throw new ChronosError('WAIT_TIMEOUT', `job '${this.id}' is still ${job.status} after ${limit} ms`);
+        throw new ChronosError(
+          'WAIT_TIMEOUT',
+          `job '${this.id}' is still ${job?.status ?? 'out of reach'} after ${limit} ms`,
+        );
       }
       await clock.sleep(Math.min(pause, left));
     }

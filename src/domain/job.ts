@@ -75,7 +75,7 @@ export interface JobDocument {
   settledBy: string | null;
 
   queuedAt: Date | null;
-  /** Absent until the first start: `$min` sets it then, and never later. */
+  /** Absent until an attempt that really started is written: `$min` sets it then, and never later. */
   firstStartedAt?: Date;
   startedAt: Date | null;
   finishedAt: Date | null;

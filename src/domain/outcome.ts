@@ -62,7 +62,7 @@ export function judge(judgement: Judgement): Outcome {
   if (ending.kind === 'threw' && isCancelJob(ending.thrown))
     return { kind: 'cancelled', reason: ending.thrown.message };
   if (ending.kind === 'threw' && isSnoozeJob(ending.thrown)) {
-    return { kind: 'snoozed', until: new Date(now.getTime() + ending.thrown.delay) };
+    return { kind: 'snoozed', until: new Date(now.getTime() + (Number(ending.thrown.delay) || 0)) };
   }
   if (abort === undefined) {
     if (ending.kind === 'returned') return { kind: 'completed', result: ending.value };

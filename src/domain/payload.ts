@@ -58,7 +58,10 @@ export function copyPlainData(value: unknown, name: string): { copy: unknown } |
     return copied;
   }
 
-  function copyArray(items: readonly unknown[], path: string, depth: number): unknown[] {
+  function copyArray(items: readonly unknown[], path: string, depth: number): unknown {
+    if (Object.getPrototypeOf(items) !== Array.prototype || Object.keys(items).length > items.length) {
+      return refuse(path, 'is an array with properties of its own, which would be lost');
+    }
     return Array.from(items, (item, index) => copy(item, `${path}[${index}]`, depth + 1));
   }
 
@@ -67,6 +70,8 @@ export function copyPlainData(value: unknown, name: string): { copy: unknown } |
     if (prototype !== null && prototype !== Object.prototype) {
       return refuse(path, `is a ${className(item)}; only plain objects, arrays and dates can be stored`);
     }
+    if (Object.getOwnPropertySymbols(item).length > 0)
+      return refuse(path, 'has a symbol as a key, which would be lost');
     const copied: Record<string, unknown> = {};
     for (const [key, inner] of Object.entries(item)) {
       const at = `${path}.${key}`;

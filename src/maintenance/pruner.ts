@@ -4,6 +4,8 @@ import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/service.js';
 import type { Store } from '../store/store.js';
 
+const BATCH = 5000;
+
 export interface PruneCounts {
   /** Finished jobs past their retention. */
   finished: number;
@@ -13,13 +15,13 @@ export interface PruneCounts {
   expired: number;
 }
 
-type PruneStore = Pick<Store, 'pruneFinished' | 'pruneOrphans' | 'pruneExpired' | 'findLiveTaskTypes'>;
+type PruneStore = Pick<Store, 'pruneFinished' | 'pruneOrphans' | 'pruneExpired' | 'findListedTaskTypes'>;
 
 export interface PrunerParts {
   clock: Clock;
   events: EventBus;
   store: PruneStore;
-  options: Pick<ResolvedOptions, 'retention' | 'pruneInterval' | 'heartbeatInterval'>;
+  options: Pick<ResolvedOptions, 'retention' | 'pruneInterval'>;
   taskTypes: () => readonly string[];
 }
 
@@ -34,35 +36,46 @@ export class Pruner extends PeriodicService {
   }
 
   async runOnce(): Promise<number> {
-    await this.pruneByRetention();
+    await this.#pruneFinished(this.#parts.options.retention, () => this.stopping);
     return this.#parts.options.pruneInterval;
   }
 
   async pruneByRetention(): Promise<PruneCounts> {
-    const { completed, failed, cancelled } = this.#parts.options.retention;
-    return { finished: await this.#pruneFinished(completed, failed, cancelled), orphans: 0, expired: 0 };
+    return { finished: await this.#pruneFinished(this.#parts.options.retention), orphans: 0, expired: 0 };
   }
 
   /** Finished jobs, orphans and jobs with an expired lock, all older than `age` milliseconds. */
   async pruneOlderThan(age: number): Promise<PruneCounts> {
-    const { store, options, taskTypes } = this.#parts;
+    const { store } = this.#parts;
     const before = this.#before(age);
-    const finished = await this.#pruneFinished(age, age, age);
-    const live = await store.findLiveTaskTypes(this.#before(options.heartbeatInterval * 3));
-    const orphans = await store.pruneOrphans([...live, ...taskTypes()], before);
-    return { finished, orphans, expired: await store.pruneExpired(before) };
+    const finished = await this.#pruneFinished({ completed: age, failed: age, cancelled: age });
+    const known = [...(await store.findListedTaskTypes()), ...this.#parts.taskTypes()];
+    // Where no worker was seen for a day nothing is known about who has handlers, and nothing is an orphan.
+    const orphans = known.length === 0 ? 0 : await inBatches(() => store.pruneOrphans(known, before, BATCH));
+    return { finished, orphans, expired: await inBatches(() => store.pruneExpired(before, BATCH)) };
   }
 
-  async #pruneFinished(completed: number, failed: number, cancelled: number): Promise<number> {
+  async #pruneFinished(ages: ResolvedOptions['retention'], stopped = (): boolean => false): Promise<number> {
     const { store } = this.#parts;
-    return (
-      (await store.pruneFinished('COMPLETED', this.#before(completed))) +
-      (await store.pruneFinished('FAILED', this.#before(failed))) +
-      (await store.pruneFinished('CANCELLED', this.#before(cancelled)))
-    );
+    let count = 0;
+    for (const [status, age] of [
+      ['COMPLETED', ages.completed],
+      ['FAILED', ages.failed],
+      ['CANCELLED', ages.cancelled],
+    ] as const) {
+      const before = this.#before(age);
+      count += await inBatches(() => store.pruneFinished(status, before, BATCH), stopped);
+    }
+    return count;
   }
 
   #before(age: number): Date {
     return new Date(this.clock.now().getTime() - age);
   }
+}
+
+async function inBatches(prune: () => Promise<number>, stopped = (): boolean => false): Promise<number> {
+  let count = 0;
+  for (let batch = BATCH; batch > 0 && !stopped(); count += batch) batch = await prune();
+  return count;
 }

@@ -33,27 +33,57 @@ type Decision = Recovery & { failure: Error | undefined };
 export class Sweeper extends PeriodicService {
   readonly name = 'sweep';
   readonly #parts: SweeperParts;
-  #troubled = false;
+  #outage = false;
+  #postponedAt = -Infinity;
+  /** Rows of crashes that are counted and could not be logged yet. */
+  #unlogged: ExecutionDocument[] = [];
 
   constructor(parts: SweeperParts) {
     super(parts.clock, parts.events);
     this.#parts = parts;
-    parts.events.on('worker:trouble', () => {
-      this.#troubled = true;
-    });
+  }
+
+  /** Locks could not be renewed or outcomes not be written from here: others may have the same trouble. */
+  noticeOutage(): void {
+    this.#outage = true;
   }
 
   async runOnce(): Promise<number> {
     const { store, options } = this.#parts;
     const now = this.clock.now();
-    const expired = await store.findExpired(now, BATCH);
-    if (this.#troubled) {
-      // After an outage the owners that are alive settle or give back first, and nothing is counted against their jobs.
-      this.#troubled = false;
-      return options.lockTimeout / 3;
+    const expired = await store.findExpired(now, BATCH).catch((error: unknown) => {
+      this.#outage = true;
+      throw error;
+    });
+    await this.#log();
+    if (this.#mustWait()) return options.lockTimeout / 3;
+    for (const job of expired) {
+      if (this.stopping) break;
+      await this.#recover(job, now);
     }
-    for (const job of expired) await this.#recover(job, now);
     return expired.length === BATCH ? 0 : options.sweepInterval;
+  }
+
+  /**
+   * After an outage the owners that are alive settle or give back first, and nothing is counted against their jobs.
+   * Once per lock time at most: trouble that lasts must not end recovery.
+   */
+  #mustWait(): boolean {
+    if (!this.#outage) return false;
+    this.#outage = false;
+    const now = this.clock.monotonic();
+    if (now - this.#postponedAt < this.#parts.options.lockTimeout) return false;
+    this.#postponedAt = now;
+    return true;
+  }
+
+  async #log(): Promise<void> {
+    const rows = this.#unlogged.splice(0, BATCH);
+    if (rows.length === 0) return;
+    await this.#parts.store.logExecutions(rows).catch((error: unknown) => {
+      this.#unlogged.push(...rows);
+      throw error;
+    });
   }
 
   async #recover(job: JobDocument, now: Date): Promise<void> {
@@ -62,7 +92,8 @@ export class Sweeper extends PeriodicService {
     if (!(await store.recover(job, decision, now))) return;
     const crashed = job.status === 'RUNNING';
     const crashes = job.crashes + (crashed ? 1 : 0);
-    if (crashed) await store.logExecutions([this.#crashedRow(job, now)]);
+    if (crashed) this.#unlogged.push(this.#crashedRow(job, now));
+    await this.#log();
 
     const status = TRANSITIONS[decision.transition].to;
     const { _id: jobId, taskType, queue, fence, lockedBy } = job;

@@ -18,10 +18,16 @@ export class DatabaseClock implements Clock {
   readonly sleep = sleep;
   #anchor: ClockAnchor = { epoch: new Date().getTime(), monotonic: monotonic() };
   #error = Infinity;
+  #measuredAt = -Infinity;
 
   /** Half the round trip of the measurement in force: the offset is known this well, in milliseconds. */
   get error(): number {
     return this.#error;
+  }
+
+  /** Milliseconds since the last measurement, by either clock of this machine: one of them stands still in a suspend. */
+  get age(): number {
+    return Math.max(monotonic() - this.#anchor.monotonic, Math.abs(new Date().getTime() - this.#measuredAt));
   }
 
   get anchor(): ClockAnchor {
@@ -48,5 +54,6 @@ export class DatabaseClock implements Clock {
       this.#anchor = { epoch, monotonic: sent + roundTrip / 2 };
     }
     this.#error = best / 2;
+    this.#measuredAt = new Date().getTime();
   }
 }

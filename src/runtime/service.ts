@@ -63,8 +63,9 @@ export abstract class PeriodicService implements Service {
     return LONGEST_RETRY;
   }
 
+  /** Told to stop: a round that takes long ends early. */
   protected get stopping(): boolean {
-    return this.#running?.stopping.signal.aborted ?? true;
+    return this.#running?.stopping.signal.aborted ?? false;
   }
 
   async #loop(stopping: AbortSignal, before: Promise<void> | undefined): Promise<void> {

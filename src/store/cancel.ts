@@ -5,7 +5,7 @@ import type { Collections } from './models.js';
 
 /** `requested`: it runs, and its worker has been asked; the job ends CANCELLED when its handler heeds its signal. */
 export type CancelAnswer =
-  | { answer: 'cancelled' }
+  | { answer: 'cancelled'; taskType: string }
   | { answer: 'requested' }
   | { answer: 'alreadyFinished'; status: FinishedStatus }
   | { answer: 'notFound' };
@@ -19,14 +19,15 @@ export async function cancel(
 ): Promise<CancelAnswer> {
   const cancelRequested = { reason, at: now };
   for (;;) {
-    const waiting = await c.jobs.updateOne(
+    const waiting = await c.jobs.findOneAndUpdate(
       { _id: jobId, status: { $in: [...TRANSITIONS.cancel.from] } },
       {
         $set: { status: TRANSITIONS.cancel.to, ...NO_LOCK, cancelRequested, finishedAt: now, held: null },
         $inc: { fence: TRANSITIONS.cancel.fence },
       },
+      { projection: { taskType: 1 } },
     );
-    if (waiting.matchedCount === 1) return { answer: 'cancelled' };
+    if (waiting !== null) return { answer: 'cancelled', taskType: waiting.taskType };
     const running = await c.jobs.updateOne(
       { _id: jobId, status: 'RUNNING', cancelRequested: null },
       { $set: { cancelRequested } },

@@ -32,19 +32,31 @@ export async function claimOne(
   });
 }
 
-/** The first `limit` due jobs in order. Nothing is taken yet. */
-export async function findDue(c: Collections, filter: DueFilter, limit: number): Promise<JobDocument[]> {
+/**
+ * The first `limit` due jobs in order. Nothing is taken yet. `withoutPayload` for a window much wider than what will
+ * be taken: payloads can be large.
+ */
+export async function findDue(
+  c: Collections,
+  filter: DueFilter,
+  limit: number,
+  { withoutPayload = false } = {},
+): Promise<JobDocument[]> {
   const parts = splitPairs(filter);
-  const found = await Promise.all(
-    parts.map((part) => c.jobs.find(dueFilter(part), { hint: CLAIM_KEYS, sort: ORDER, limit }).toArray()),
-  );
+  const options = {
+    hint: CLAIM_KEYS,
+    sort: ORDER,
+    limit,
+    ...(withoutPayload && { projection: { payload: 0 } }),
+  };
+  const found = await Promise.all(parts.map((part) => c.jobs.find(dueFilter(part), options).toArray()));
   return parts.length === 1 ? (found[0] ?? []) : found.flat().sort(inOrder).slice(0, limit);
 }
 
 /**
  * Takes those of `jobs` that nobody changed since they were read, which all had the same fence. The fence and the
  * date in the guard matter: without them a job that was claimed and rescheduled in between would be taken early and
- * with a wrong fence. Returns how many were taken; on fewer than asked `findClaimed` tells which.
+ * with a wrong fence. Returns how many were taken; on fewer than asked `findClaimed` has them.
  */
 export async function claimBatch(
   c: Collections,
@@ -69,11 +81,8 @@ export async function findClaimed(
   c: Collections,
   ids: readonly string[],
   token: string,
-): Promise<Set<string>> {
-  const found = await c.jobs
-    .find({ _id: { $in: [...ids] }, lockToken: token }, { projection: { _id: 1 }, hint: { _id: 1 } })
-    .toArray();
-  return new Set(found.map((job) => job._id));
+): Promise<JobDocument[]> {
+  return c.jobs.find({ _id: { $in: [...ids] }, lockToken: token }, { hint: { _id: 1 } }).toArray();
 }
 
 /** The job as it is after a successful claim of the document that was read before. */
@@ -93,7 +102,6 @@ export function afterClaim(
     lockToken: grant.token,
     queuedAt: now,
     startedAt: starts ? now : null,
-    ...(starts && { firstStartedAt: job.firstStartedAt ?? now }),
   };
 }
 
@@ -112,7 +120,6 @@ function claimUpdate(
       queuedAt: now,
       startedAt: starts ? now : null,
     },
-    ...(starts && { $min: { firstStartedAt: now } }),
     $inc: { fence: 1 },
   };
 }

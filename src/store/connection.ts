@@ -42,6 +42,7 @@ export interface ConnectRequest {
 export async function connect(request: ConnectRequest): Promise<Database> {
   const { clock, timeout, signal } = request;
   const end = clock.monotonic() + timeout;
+  const isStopped = (): boolean => signal?.aborted === true;
   for (let failures = 1; ; failures++) {
     try {
       const socketTimeoutMS = request.socketTimeout ?? TIMEOUTS.socketTimeoutMS;
@@ -51,12 +52,12 @@ export async function connect(request: ConnectRequest): Promise<Database> {
     } catch (thrown) {
       const error = toError(thrown);
       const retryIn = Math.min(LONGEST_RETRY, FIRST_RETRY * 2 ** (failures - 1));
-      if (!isPassing(error) || clock.monotonic() + retryIn >= end || signal?.aborted === true) {
+      if (!isPassing(error) || clock.monotonic() + retryIn >= end || isStopped()) {
         throw unreachable(error, failures);
       }
       request.onRetry?.(error, failures, retryIn);
       await clock.sleep(retryIn, signal);
-      if (signal?.aborted === true) throw unreachable(error, failures);
+      if (isStopped()) throw unreachable(error, failures);
     }
   }
 }
@@ -69,7 +70,11 @@ export async function openConnection(uri: string, options: ConnectOptions): Prom
     autoCreate: false,
     bufferCommands: false,
     ignoreUndefined: false,
+    // Whatever the connection string says: read-backs from a secondary that lags would take our own locks for lost.
     writeConcern: { w: 'majority', journal: true },
+    readPreference: 'primary',
+    readConcernLevel: 'local',
+    retryWrites: true,
   });
   // asPromise() reports the first failure; without a listener later ones would be uncaught.
   connection.on('error', () => undefined);

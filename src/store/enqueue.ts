@@ -28,6 +28,7 @@ export async function enqueue(c: Collections, job: JobDocument): Promise<Enqueue
         const existing = await c.jobs.findOne({ _id: job._id });
         // Pruned between the two: insert again.
         if (existing !== null) return { job: existing, duplicate: existing.nonce !== job.nonce };
+        if (tries === TRIES) throw error;
       } else if (!isUncertain(error) || tries === TRIES) throw error;
     }
   }

@@ -5,7 +5,7 @@ export async function saveHeartbeat(c: Collections, worker: WorkerDocument): Pro
   await c.workers.replaceOne({ _id: worker._id }, worker, { upsert: true });
 }
 
-/** Task types that some worker with a heartbeat since `since` has handlers for. */
-export async function findLiveTaskTypes(c: Collections, since: Date): Promise<string[]> {
-  return c.workers.distinct('taskTypes', { heartbeatAt: { $gte: since }, state: { $ne: 'Stopped' } });
+/** Task types that some worker has, or had within the day that a silent one stays listed. */
+export async function findListedTaskTypes(c: Collections): Promise<string[]> {
+  return c.workers.distinct('taskTypes');
 }

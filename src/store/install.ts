@@ -2,19 +2,22 @@ import type { Connection } from 'mongoose';
 import { openConnection } from './connection.js';
 
 /** Building an index on a large collection takes minutes: this connection has no socket time-out. */
-const PATIENT = { serverSelectionTimeoutMS: 10_000, connectTimeoutMS: 10_000, maxPoolSize: 2 } as const;
+const PATIENT = { serverSelectionTimeoutMS: 10_000, connectTimeoutMS: 10_000, maxPoolSize: 4 } as const;
 
 const NAMESPACE_EXISTS = 48;
 
 /**
  * Creates the collections, their indexes and their validators; what is there already is left as it is. Safe to run
- * from many processes at once.
+ * from many processes at once. Gives up when the signal is aborted; the server finishes what it has begun.
  */
-export async function install(uri: string): Promise<void> {
+export async function install(uri: string, signal?: AbortSignal): Promise<void> {
   const connection = await openConnection(uri, PATIENT);
+  const giveUp = (): void => void connection.destroy();
+  signal?.addEventListener('abort', giveUp);
   try {
-    for (const name of connection.modelNames()) await installModel(connection, name);
+    await Promise.all(connection.modelNames().map((name) => installModel(connection, name)));
   } finally {
+    signal?.removeEventListener('abort', giveUp);
     await connection.destroy();
   }
 }

@@ -49,6 +49,8 @@ export async function recover(
         ...(error !== null && { error }),
       },
       $inc: { fence, ...(job.status === 'RUNNING' ? { crashes: 1 } : { abandoned: 1 }) },
+      // A claim alone is no start: it may be given back. One that ran until its lock expired is.
+      ...(job.status === 'RUNNING' && job.startedAt !== null && { $min: { firstStartedAt: job.startedAt } }),
     },
     { hint: { _id: 1 } },
   );

@@ -20,10 +20,10 @@ export interface Settlement {
 
 /**
  * `settled`: the write took effect, now or in an earlier try whose reply was lost. `cancelRequested`: it did not,
- * because the job would run again although a person asked to cancel it. `lost`: the lock is somebody else's.
+ * because the job would run again although a person asked to cancel it, for this reason. `lost`: the lock is somebody else's.
  * `unknown`: ask again.
  */
-export type Settled = 'settled' | 'cancelRequested' | 'lost' | 'unknown';
+export type Settled = 'settled' | { cancelRequested: string | null } | 'lost' | 'unknown';
 
 type Statement = mongo.AnyBulkWriteOperation<JobDocument>;
 
@@ -53,7 +53,8 @@ export async function findSettled(c: Collections, settlements: readonly Settleme
     const job = byId.get(jobId);
     if (job?.settledToken === token) return 'settled';
     if (job?.lockToken !== token) return 'lost';
-    return job.cancelRequested !== null && goesOn(outcome) ? 'cancelRequested' : 'unknown';
+    if (job.cancelRequested === null || !goesOn(outcome)) return 'unknown';
+    return { cancelRequested: job.cancelRequested.reason };
   });
 }
 
@@ -111,9 +112,9 @@ function statement({ jobId, token, workerId, outcome, startedAt, finishedAt }: S
         settledToken: token,
         settledBy: workerId,
         finishedAt: goesOn(outcome) ? null : finishedAt,
-        ...fieldsOf(outcome),
+        ...fieldsOf(outcome, finishedAt),
       },
-      // A buffered job may be settled before its start was marked; one that was marked keeps its own time.
+      // The time of the claim until now, or nothing: a buffered job may be settled before its start was marked.
       $max: { startedAt },
       $min: { firstStartedAt: startedAt },
       ...((transition.fence > 0 || countsAttempt(outcome)) && {
@@ -127,7 +128,7 @@ function countsAttempt(outcome: Outcome): boolean {
   return outcome.kind === 'retry' || outcome.kind === 'failed';
 }
 
-function fieldsOf(outcome: Outcome): Partial<JobDocument> {
+function fieldsOf(outcome: Outcome, finishedAt: Date): Partial<JobDocument> {
   switch (outcome.kind) {
     case 'completed':
       return { ...storedResult(outcome.result), error: null };
@@ -138,6 +139,7 @@ function fieldsOf(outcome: Outcome): Partial<JobDocument> {
     case 'snoozed':
       return { nextRunAt: outcome.until };
     case 'cancelled':
+      return { cancelRequested: { reason: outcome.reason, at: finishedAt } };
     case 'givenBack':
       return {};
     default:

@@ -5,7 +5,7 @@ import { enqueue, enqueueMany } from './enqueue.js';
 import { logExecutions } from './executions.js';
 import { findExecutions, findJob } from './find.js';
 import { giveBack, giveBackByToken } from './give-back.js';
-import { findLiveTaskTypes, saveHeartbeat } from './heartbeat.js';
+import { findListedTaskTypes, saveHeartbeat } from './heartbeat.js';
 import { hold, unhold } from './hold.js';
 import type { Collections } from './models.js';
 import { move } from './move.js';
@@ -31,7 +31,7 @@ const OPERATIONS = {
   findExecutions,
   findExpired,
   findJob,
-  findLiveTaskTypes,
+  findListedTaskTypes,
   findLock,
   findSettled,
   giveBack,

@@ -1,5 +1,7 @@
 /** A handler longer than this is not worth buffering for: the jobs are better off with an idle worker. */
 const SHORT_HANDLER = 20;
+/** What a stall counts as: some dozen short handlers later there is a buffer again. */
+const STALLED = 1000;
 const LARGEST_BUFFER = 1000;
 const WEIGHT = 0.1;
 
@@ -19,8 +21,15 @@ export class BufferSize {
     this.#claimTime = mix(this.#claimTime, milliseconds);
   }
 
-  target(concurrency: number): number {
+  /** Jobs had to be given back because no slot came free: handlers have become long, before any of them ended. */
+  observeStall(): void {
+    this.#handlerTime = Math.max(this.#handlerTime ?? 0, STALLED);
+  }
+
+  /** `sinceLastStart`: how long no handler has started, in milliseconds; slots that do not turn over need no buffer. */
+  target(concurrency: number, sinceLastStart: number): number {
     if (this.#handlerTime === undefined || this.#handlerTime > SHORT_HANDLER) return 0;
+    if (sinceLastStart > SHORT_HANDLER) return 0;
     const usedUp = concurrency * (this.#claimTime / Math.max(this.#handlerTime, 0.05));
     return Math.min(Math.ceil(usedUp), concurrency * 10, LARGEST_BUFFER);
   }

@@ -1,18 +1,13 @@
 import type { Clock } from '../domain/clock.js';
+import { toError, withoutCredentials } from '../domain/errors.js';
+import { groupBy } from '../domain/group-by.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/service.js';
 import type { Store } from '../store/store.js';
+import type { ClaimedJob, DoubtfulClaim } from './claimed-job.js';
 
 const IDLE = 60_000;
 const PAUSE = 1000;
-
-export interface DoubtfulClaim {
-  token: string;
-  /** The jobs it may have taken; undefined when they are not known, and then all of them. */
-  ids: readonly string[] | undefined;
-  /** Milliseconds its lock holds. */
-  lease: number;
-}
 
 type GiveBack = Pick<Store, 'giveBack' | 'giveBackByToken'>;
 
@@ -33,6 +28,20 @@ export class DoubtfulClaims extends PeriodicService {
   add(claim: DoubtfulClaim): void {
     this.#claims.set(claim, this.clock.monotonic() + claim.lease);
     this.wake();
+  }
+
+  /** Returns jobs that are locked here and will not run here; what cannot be returned now is doubtful from then on. */
+  async giveBack(claimed: readonly ClaimedJob[]): Promise<void> {
+    for (const [token, jobs] of groupBy(claimed, (one) => one.token)) {
+      const ids = jobs.map(({ job }) => job._id);
+      try {
+        await this.#store.giveBack(token, ids, this.clock.now());
+      } catch (thrown) {
+        const error = withoutCredentials(toError(thrown));
+        this.events.emit('worker:trouble', { operation: 'give back', error, failures: 1, retryIn: PAUSE });
+        this.add({ token, ids, lease: jobs[0].lease });
+      }
+    }
   }
 
   async runOnce(): Promise<number> {

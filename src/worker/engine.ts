@@ -1,25 +1,25 @@
 import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
-import { ChronosError, toError } from '../domain/errors.js';
-import { groupBy } from '../domain/group-by.js';
+import { ChronosError } from '../domain/errors.js';
 import type { JobDocument } from '../domain/job.js';
-import { cutText } from '../domain/text.js';
 import type { ClockAnchor } from '../runtime/database-clock.js';
 import type { EventBus } from '../runtime/event-bus.js';
+import { within } from '../runtime/within.js';
 import type { Store } from '../store/store.js';
 import { BufferSize } from './buffer-size.js';
 import { CancelWatch } from './cancel-watch.js';
+import type { ClaimedJob } from './claimed-job.js';
 import { DoubtfulClaims } from './doubtful-claims.js';
 import type { HandlerRegistry } from './handler-registry.js';
 import { JobExecutor } from './job-executor.js';
-import { JobPicker, type ClaimedJob } from './job-picker.js';
+import { JobPicker } from './job-picker.js';
 import { JobRunner } from './job-runner.js';
 import { LockManager } from './lock-manager.js';
+import { OnePass } from './one-pass.js';
 import { PollLoop } from './poll-loop.js';
+import { progressSaver } from './progress.js';
 import type { Renewer } from './renewer.js';
 import { Settler } from './settler.js';
-
-const LONGEST_NOTE = 1024;
 
 export interface EngineParts {
   store: Store;
@@ -37,13 +37,14 @@ export interface EngineParts {
 export class WorkerEngine {
   readonly locks: LockManager;
   readonly #parts: EngineParts;
-  readonly #picker: JobPicker;
   readonly #runner: JobRunner;
   readonly #settler: Settler;
   readonly #doubtful: DoubtfulClaims;
   readonly #cancelWatch: CancelWatch;
   readonly #pollLoop: PollLoop;
-  #onSlotFree: (() => void)[] = [];
+  readonly #onePass: OnePass;
+  /** The end of the last claim in this process. */
+  #turn: Promise<unknown> = Promise.resolve();
 
   constructor(parts: EngineParts) {
     const { store, clock, events, random, options, registry, workerId, renewer, anchor } = parts;
@@ -53,7 +54,7 @@ export class WorkerEngine {
     this.#parts = parts;
     this.locks = new LockManager({ clock, events, store, renewer, workerId, lockTimeout, anchor });
     this.#doubtful = new DoubtfulClaims(clock, events, store);
-    this.#picker = new JobPicker({
+    const picker = new JobPicker({
       store,
       clock,
       random,
@@ -72,7 +73,7 @@ export class WorkerEngine {
         clock,
         random,
         options,
-        saveProgress: (job, value, note) => this.#saveProgress(job, value, note),
+        saveProgress: progressSaver(store, clock, events),
       }),
       locks: this.locks,
       settler: this.#settler,
@@ -81,36 +82,36 @@ export class WorkerEngine {
       concurrency,
       timeoutGrace,
       onUnwanted: (claimed) => {
-        for (const { token, job, lease } of claimed) this.#doubtful.add({ token, ids: [job._id], lease });
+        void this.#doubtful.giveBack(claimed);
       },
       onSlotFree: (duration) => {
         if (duration !== undefined) bufferSize.observeHandler(duration);
         this.#pollLoop.roomMade();
-        for (const resolve of this.#onSlotFree.splice(0)) resolve();
       },
       onSettled: (again) => {
         if (again) this.nudge();
         else this.#pollLoop.roomMade();
       },
     });
-    // What the sweep recovers may be for this process.
-    events.on('job:stalled', () => {
-      this.nudge();
-    });
+    const claiming = {
+      picker,
+      runner: this.#runner,
+      giveBack: (claimed: readonly ClaimedJob[]) => this.#doubtful.giveBack(claimed),
+      exclusively: <T>(work: () => Promise<T>) => this.#exclusively(work),
+    };
+    this.#onePass = new OnePass(claiming);
     this.#cancelWatch = new CancelWatch(clock, events, store, this.#runner, pollInterval);
     this.#pollLoop = new PollLoop({
       clock,
       events,
       store,
-      picker: this.#picker,
-      runner: this.#runner,
+      ...claiming,
       settler: this.#settler,
       bufferSize,
       queues,
       taskTypes,
       concurrency,
       pollInterval,
-      giveBack: (claimed) => this.#giveBack(claimed),
     });
   }
 
@@ -137,32 +138,7 @@ export class WorkerEngine {
   /** Claims and executes up to `batch` due jobs; resolves after they settled, to how many there were. */
   async runPass(batch: number): Promise<number> {
     await this.#open();
-    const ids = new Set<string>();
-    let waited = false;
-    while (ids.size < batch) {
-      const slots = Math.min(this.#runner.freeSlots, batch - ids.size);
-      if (slots === 0) {
-        await new Promise<void>((resolve) => this.#onSlotFree.push(resolve));
-        continue;
-      }
-      const request = {
-        slots,
-        buffer: 0,
-        withoutSuspects: this.#runner.hasSuspect,
-        exclude: this.#runner.zombies,
-      };
-      const claimed = await this.#picker.pick(request);
-      if (claimed.length === 0) {
-        if (waited || !request.withoutSuspects) break;
-        // Suspects run one at a time: the next may be taken once this one is through.
-        await this.#runner.settled(ids);
-      }
-      waited = claimed.length === 0;
-      for (const { job } of claimed) ids.add(job._id);
-      this.#runner.accept(claimed);
-    }
-    await this.#runner.settled(ids);
-    return ids.size;
+    return this.#onePass.run(batch);
   }
 
   /**
@@ -173,10 +149,11 @@ export class WorkerEngine {
     const { clock, options } = this.#parts;
     const end = clock.monotonic() + budget;
     const grace = Math.min(options.timeoutGrace, budget / 4);
-    await this.#pollLoop.stop();
-    await this.#within(end, this.#giveBack(this.#runner.takeWaiting()));
+    this.#onePass.stop();
+    await this.#within(end, Promise.all([this.#pollLoop.stop(), this.#turn]));
+    await this.#within(end, this.#doubtful.giveBack(this.#runner.takeWaiting()));
     await this.#within(end - grace, this.#runner.idle());
-    this.#runner.abortAll('shutdown', new ChronosError('WRONG_STATE', 'the worker stops'));
+    this.#runner.abortAll('shutdown', new ChronosError('WORKER_STOPPING', 'the worker stops'));
     await this.#within(end, this.#runner.idle());
     const left = this.#runner.abandon();
     this.#settler.abandon();
@@ -193,47 +170,14 @@ export class WorkerEngine {
     this.#cancelWatch.start();
   }
 
-  /** Resolves when the work is done or the time has come, whichever is first. */
   async #within(end: number, work: Promise<unknown>): Promise<void> {
     const { clock } = this.#parts;
-    const done = new AbortController();
-    await Promise.race([work, clock.sleep(end - clock.monotonic(), done.signal)]);
-    done.abort();
+    await within(clock, end - clock.monotonic(), work);
   }
 
-  async #giveBack(claimed: readonly ClaimedJob[]): Promise<void> {
-    const { store, clock, events } = this.#parts;
-    for (const [token, jobs] of groupBy(claimed, (one) => one.token)) {
-      const ids = jobs.map(({ job }) => job._id);
-      try {
-        await store.giveBack(token, ids, clock.now());
-      } catch (error) {
-        events.emit('worker:trouble', {
-          operation: 'give back',
-          error: toError(error),
-          failures: 1,
-          retryIn: 0,
-        });
-        this.#doubtful.add({ token, ids, lease: jobs[0].lease });
-      }
-    }
-  }
-
-  async #saveProgress(job: JobDocument, value: number, note: string | null): Promise<boolean> {
-    const { store, clock, events } = this.#parts;
-    if (!Number.isFinite(value)) {
-      throw new ChronosError(
-        'INVALID_ARGUMENT',
-        `reportProgress() takes a finite number, got ${String(value)}`,
-      );
-    }
-    const progress = {
-      value,
-      note: note === null ? null : cutText(String(note), LONGEST_NOTE),
-      at: clock.now(),
-    };
-    const kept = await store.saveProgress(job._id, job.lockToken ?? '', progress);
-    if (kept) events.emit('job:progress', { jobId: job._id, taskType: job.taskType, value, note });
-    return kept;
+  async #exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(work);
+    this.#turn = turn.catch(() => undefined);
+    return turn;
   }
 }

@@ -30,20 +30,20 @@ export class HandlerRegistry {
     return this.#entries.get(taskType);
   }
 
-  /** Registering the same handler twice is fine; another one under a taken name is an error. */
-  register(taskType: unknown, handler: unknown, options: unknown = {}): void {
+  /** Registering the same handler twice is fine, its options may change; another one under a taken name is an error. */
+  register(taskType: unknown, handler: unknown, options?: unknown): void {
     checkTaskType(taskType);
     const known = this.#entries.get(taskType);
-    if (known !== undefined) {
-      if (known.source === handler) return;
+    if (known !== undefined && known.source === handler && options === undefined) return;
+    if (known !== undefined && known.source !== handler) {
       throw new ChronosError(
         'HANDLER_EXISTS',
-        `a different handler is registered for '${taskType}' already: task types must be unique (give a class a static taskType to tell it from another of the same name)`,
+        `a different handler is registered for '${taskType}' already. All jobs of a task type run the same one: register it once and pass what differs as payload; tell two classes of one name apart by a static taskType`,
       );
     }
     const entry = {
       run: toFunction(taskType, handler),
-      options: resolveHandlerOptions(taskType, options),
+      options: resolveHandlerOptions(taskType, options ?? {}),
       source: handler,
     };
     this.#entries.set(taskType, entry);

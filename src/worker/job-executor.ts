@@ -1,7 +1,7 @@
 import type { ResolvedOptions } from '../config/options.js';
 import type { RetryPolicy } from '../domain/backoff.js';
 import type { Clock } from '../domain/clock.js';
-import { ChronosError, toError } from '../domain/errors.js';
+import { ChronosError } from '../domain/errors.js';
 import type { JobDocument } from '../domain/job.js';
 import {
   judge,
@@ -13,8 +13,8 @@ import {
 } from '../domain/outcome.js';
 import { cutText } from '../domain/text.js';
 import type { JobContext } from './handler.js';
-import type { HandlerRegistry, RegisteredHandler } from './handler-registry.js';
-import { applySchema } from './payload-schema.js';
+import type { HandlerRegistry } from './handler-registry.js';
+import { applySchema, isPayloadRefused } from './payload-schema.js';
 
 const MOST_LOG_LINES = 1000;
 const LONGEST_LOG_LINE = 4096;
@@ -93,7 +93,9 @@ export class JobExecutor {
       (ending): Attempt => {
         over.abort();
         const now = clock.now();
-        const outcome = judge({ ending, abort, job, policy: this.#policyOf(job), now, random });
+        // The first start is stored with the first outcome; until then it is this one.
+        const begun = { ...job, firstStartedAt: job.firstStartedAt ?? startedAt };
+        const outcome = judge({ ending, abort, job: begun, policy: this.#policyOf(job), now, random });
         const stuck = ending.kind === 'stuck';
         return {
           outcome,
@@ -115,12 +117,14 @@ export class JobExecutor {
       return { kind: 'threw', thrown: new Error(`no handler for '${job.taskType}' in this process`) };
     if (runsTooLong(job, startedAt))
       return { kind: 'refused', error: ranTooLongError(job.maxRunningTime ?? 0) };
-    const payload = await checkedPayload(handler, job);
-    if ('error' in payload) return { kind: 'refused', error: payload.error };
     try {
-      return { kind: 'returned', value: await handler.run(payload.value, this.#contextOf(job, log, signal)) };
+      const { schema } = handler.options;
+      // The stored payload may be older than the schema it meets now.
+      const payload =
+        schema === undefined ? job.payload : await applySchema(job.taskType, schema, job.payload);
+      return { kind: 'returned', value: await handler.run(payload, this.#contextOf(job, log, signal)) };
     } catch (thrown) {
-      return { kind: 'threw', thrown };
+      return isPayloadRefused(thrown) ? { kind: 'refused', error: thrown } : { kind: 'threw', thrown };
     }
   }
 
@@ -191,19 +195,5 @@ export class JobExecutor {
         else if (log.length === MOST_LOG_LINES) log.push(`… (more than ${MOST_LOG_LINES} lines)`);
       },
     };
-  }
-}
-
-/** The stored payload may be older than the schema it meets now. */
-async function checkedPayload(
-  handler: RegisteredHandler,
-  job: JobDocument,
-): Promise<{ value: unknown } | { error: Error }> {
-  const { schema } = handler.options;
-  if (schema === undefined) return { value: job.payload };
-  try {
-    return { value: await applySchema(job.taskType, schema, job.payload) };
-  } catch (thrown) {
-    return { error: toError(thrown) };
   }
 }

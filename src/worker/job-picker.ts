@@ -6,20 +6,11 @@ import { isSuspect, type JobDocument } from '../domain/job.js';
 import { afterClaim, MOST_PAIRS, type DueFilter } from '../store/claim.js';
 import type { LockGrant } from '../store/lock-fields.js';
 import type { Store } from '../store/store.js';
-import type { DoubtfulClaim } from './doubtful-claims.js';
+import type { ClaimedJob, DoubtfulClaim } from './claimed-job.js';
 
 /** After a lost round, pick from a window this many times wider than what is wanted. */
 const WINDOW = 8;
-
-/** A job this process owns now. */
-export interface ClaimedJob {
-  job: JobDocument;
-  token: string;
-  /** Milliseconds the lock holds without renewal. */
-  lease: number;
-  /** Monotonic time from before the claim was sent. */
-  sentAt: number;
-}
+const WIDEST_WINDOW = 4000;
 
 export interface PickRequest {
   /** Free slots: jobs for these go straight to RUNNING. */
@@ -40,6 +31,13 @@ export interface PickerParts {
   leaseOf: (taskType: string) => number;
   /** Told of every claim whose effect is not known. */
   onDoubt: (doubt: DoubtfulClaim) => void;
+}
+
+interface Taken {
+  claimed: ClaimedJob[];
+  /** Somebody else got some of them. */
+  short: boolean;
+  error?: Error;
 }
 
 interface Group {
@@ -90,11 +88,15 @@ export class JobPicker {
   async pickMany(request: PickRequest): Promise<ClaimedJob[]> {
     const { store, clock } = this.#parts;
     const sentAt = clock.monotonic();
-    const filter = this.#filter(request);
+    // Without a free slot a suspect cannot be taken; those at the head must not use up what is read.
+    const withoutSuspects = request.withoutSuspects || request.slots === 0;
+    const filter = this.#filter({ ...request, withoutSuspects });
     const wanted = request.slots + request.buffer;
-    const due = await store.findDue(filter, this.#contended ? wanted * WINDOW : wanted);
+    const wide = this.#contended;
+    const limit = wide ? Math.max(wanted, Math.min(wanted * WINDOW, WIDEST_WINDOW)) : wanted;
+    const due = await store.findDue(filter, limit, { withoutPayload: wide });
     const groups = this.#group(this.#choose(due, request), request.slots);
-    const taken = await Promise.all(groups.map((group) => this.#take(group, filter.now, sentAt)));
+    const taken = await Promise.all(groups.map((group) => this.#take(group, filter.now, sentAt, wide)));
     this.#contended = taken.some((result) => result.short);
     const claimed = taken.flatMap((result) => result.claimed);
     const failed = taken.find((result) => result.error !== undefined);
@@ -132,29 +134,21 @@ export class JobPicker {
     return [...groups.values()].map((group) => ({ ...group[0], jobs: group.map(({ job }) => job) }));
   }
 
-  async #take(
-    group: Group,
-    now: Date,
-    sentAt: number,
-  ): Promise<{ claimed: ClaimedJob[]; short: boolean; error?: Error }> {
+  async #take(group: Group, now: Date, sentAt: number, readBack: boolean): Promise<Taken> {
     const { store, onDoubt } = this.#parts;
     const { transition, lease, jobs } = group;
     const grant = this.#grant(now, lease);
+    const ids = jobs.map(({ _id }) => _id);
     try {
       const taken = await store.claimBatch(transition, jobs, grant, now);
       const short = taken < jobs.length;
-      const ours = short
-        ? await store.findClaimed(
-            jobs.map(({ _id }) => _id),
-            grant.token,
-          )
-        : undefined;
-      const claimed = jobs
-        .filter(({ _id }) => ours?.has(_id) ?? true)
-        .map((job) => ({ job: afterClaim(transition, job, grant, now), token: grant.token, lease, sentAt }));
-      return { claimed, short };
+      const ours =
+        short || readBack
+          ? inOrderOf(ids, await store.findClaimed(ids, grant.token))
+          : jobs.map((job) => afterClaim(transition, job, grant, now));
+      return { claimed: ours.map((job) => ({ job, token: grant.token, lease, sentAt })), short };
     } catch (error) {
-      onDoubt({ token: grant.token, ids: jobs.map(({ _id }) => _id), lease });
+      onDoubt({ token: grant.token, ids, lease });
       return { claimed: [], short: false, error: toError(error) };
     }
   }
@@ -177,4 +171,9 @@ export class JobPicker {
     const leases = new Set(taskTypes.map(this.#parts.leaseOf));
     return leases.size === 1 ? [...leases][0] : undefined;
   }
+}
+
+function inOrderOf(ids: readonly string[], jobs: readonly JobDocument[]): JobDocument[] {
+  const byId = new Map(jobs.map((job) => [job._id, job]));
+  return ids.map((id) => byId.get(id)).filter((job) => job !== undefined);
 }

@@ -1,12 +1,12 @@
 import pLimit, { type LimitFunction } from 'p-limit';
-import { assertNever } from '../domain/assert-never.js';
 import type { Clock } from '../domain/clock.js';
 import { ChronosError } from '../domain/errors.js';
 import { isSuspect, type JobDocument } from '../domain/job.js';
-import { goesOn, type AbortKind, type Outcome } from '../domain/outcome.js';
+import { goesOn, type AbortKind } from '../domain/outcome.js';
 import type { EventBus } from '../runtime/event-bus.js';
+import { announce, attemptOf } from './announce.js';
 import type { Attempt, Execution, JobExecutor } from './job-executor.js';
-import type { ClaimedJob } from './job-picker.js';
+import type { ClaimedJob } from './claimed-job.js';
 import type { LockManager, LossKind } from './lock-manager.js';
 import type { Settler } from './settler.js';
 
@@ -18,9 +18,11 @@ interface InFlight extends ClaimedJob {
   phase: 'waiting' | 'running' | 'over';
   since: number;
   execution: Execution | undefined;
-  /** The lock is somebody else's: whatever the handler comes to is dropped. */
-  gone: boolean;
+  /** The lock was lost. When it is somebody else's, whatever the handler comes to is dropped. */
+  lost: LossKind | undefined;
   settled: boolean;
+  /** Its outcome, which is being written, lets it run again: here not before it is out of the way. */
+  returning: boolean;
 }
 
 export interface RunnerParts {
@@ -44,6 +46,8 @@ export class JobRunner {
   readonly #parts: RunnerParts;
   readonly #limit: LimitFunction;
   readonly #inFlight = new Map<string, InFlight>();
+  /** Claimed and not started, in order. Not in the limit's own queue: what is taken out again would stay there. */
+  #queue: InFlight[] = [];
   #watchers: { holds: () => boolean; resolve: () => void }[] = [];
 
   constructor(parts: RunnerParts) {
@@ -57,21 +61,36 @@ export class JobRunner {
   }
 
   get waiting(): number {
-    return this.#count('waiting');
+    return this.#queue.length;
   }
 
   get freeSlots(): number {
-    return Math.max(0, this.#parts.concurrency - this.#limit.activeCount - this.#limit.pendingCount);
+    return Math.max(0, this.#unused - this.#queue.length);
+  }
+
+  /** True when no slot will be free again: handlers that ignore their signal hold all of them. */
+  get allStuck(): boolean {
+    const stuck = [...this.#inFlight.values()].filter(({ phase, settled }) => phase === 'running' && settled);
+    return stuck.length === this.#parts.concurrency;
+  }
+
+  /** How long the handler that started last has been running, in milliseconds; 0 when none runs. */
+  get sinceLastStart(): number {
+    const now = this.#parts.clock.monotonic();
+    const ages = [...this.#inFlight.values()]
+      .filter(({ phase }) => phase === 'running')
+      .map(({ since }) => now - since);
+    return ages.length === 0 ? 0 : Math.min(...ages);
   }
 
   get hasSuspect(): boolean {
     return [...this.#inFlight.values()].some(({ job, phase }) => phase !== 'over' && isSuspect(job));
   }
 
-  /** Ids whose handlers still run here although their lock is gone or their outcome is written. */
+  /** Ids that are due, or may soon be, while this process is not through with them: their lock is gone or returned. */
   get zombies(): string[] {
     return [...this.#inFlight.values()]
-      .filter(({ gone, settled }) => gone || settled)
+      .filter(({ lost, settled, returning }) => lost !== undefined || settled || returning)
       .map(({ job }) => job._id);
   }
 
@@ -80,7 +99,7 @@ export class JobRunner {
   }
 
   accept(claimed: readonly ClaimedJob[]): void {
-    const { locks, clock, onUnwanted, onSlotFree } = this.#parts;
+    const { locks, clock, onUnwanted } = this.#parts;
     const wanted = claimed.filter(({ job }) => !this.#inFlight.has(job._id));
     if (wanted.length < claimed.length) onUnwanted(claimed.filter((one) => !wanted.includes(one)));
     const entries = wanted.map((one): InFlight => ({
@@ -88,8 +107,9 @@ export class JobRunner {
       phase: 'waiting',
       since: clock.monotonic(),
       execution: undefined,
-      gone: false,
+      lost: undefined,
       settled: false,
+      returning: false,
     }));
     locks.hold(
       entries.map((entry) => ({
@@ -105,19 +125,15 @@ export class JobRunner {
         },
       })),
     );
-    for (const entry of entries) {
-      this.#inFlight.set(entry.job._id, entry);
-      // Told only once the limit has let go of the slot: who asks for free slots before that sees none.
-      void this.#limit(() => this.#run(entry)).then(onSlotFree);
-    }
+    for (const entry of entries) this.#inFlight.set(entry.job._id, entry);
+    this.#queue.push(...entries);
+    this.#fillSlots();
   }
 
   /** Takes jobs out that have waited longer than `age` for a slot; the caller gives them back. */
   takeWaiting(age = 0): ClaimedJob[] {
     const now = this.#parts.clock.monotonic();
-    const stale = [...this.#inFlight.values()].filter(
-      ({ phase, since }) => phase === 'waiting' && now - since >= age,
-    );
+    const stale = this.#queue.filter(({ since }) => now - since >= age);
     for (const entry of stale) this.#forget(entry);
     return stale;
   }
@@ -128,7 +144,11 @@ export class JobRunner {
     if (entry === undefined) return;
     // A job that was QUEUED is CANCELLED already, and its lock with it.
     if (entry.phase === 'waiting' && entry.job.status === 'QUEUED') this.#forget(entry);
-    else entry.execution?.abort('cancelled', new Error(reason ?? 'cancelled on request'));
+    else
+      entry.execution?.abort(
+        'cancelled',
+        new ChronosError('JOB_CANCELLED', reason ?? 'cancelled on request'),
+      );
   }
 
   abortAll(kind: AbortKind, error: Error): void {
@@ -139,6 +159,7 @@ export class JobRunner {
   abandon(): JobDocument[] {
     const left = [...this.#inFlight.values()];
     for (const { execution } of left) execution?.abandon();
+    for (const { resolve } of this.#watchers.splice(0)) resolve();
     return left.map(({ job }) => job);
   }
 
@@ -149,7 +170,14 @@ export class JobRunner {
 
   /** Resolves when the outcomes of these jobs are written. */
   settled(ids: ReadonlySet<string>): Promise<void> {
-    return this.#until(() => [...ids].every((id) => this.#inFlight.get(id)?.settled ?? true));
+    return this.#until(
+      () => ![...this.#inFlight.values()].some(({ job, settled }) => !settled && ids.has(job._id)),
+    );
+  }
+
+  /** Resolves when a slot is free, or never will be. */
+  slotFree(): Promise<void> {
+    return this.#until(() => this.freeSlots > 0 || this.allStuck);
   }
 
   #until(holds: () => boolean): Promise<void> {
@@ -163,6 +191,21 @@ export class JobRunner {
       resolve();
       return false;
     });
+  }
+
+  get #unused(): number {
+    return this.#parts.concurrency - this.#limit.activeCount - this.#limit.pendingCount;
+  }
+
+  #fillSlots(): void {
+    for (const entry of this.#queue.splice(0, Math.max(0, this.#unused))) {
+      // Told only once the limit has let go of the slot: who asks for free slots before that sees none.
+      void this.#limit(() => this.#run(entry)).then((duration) => {
+        this.#fillSlots();
+        this.#progressed();
+        this.#parts.onSlotFree(duration);
+      });
+    }
   }
 
   /** One slot, from the start of the handler until it has really ended; resolves to how long that took. */
@@ -203,9 +246,10 @@ export class JobRunner {
     if (attempt.stuck) events.emit('worker:stuck', { ...attemptOf(job), runningFor: attempt.duration });
     // One that still runs is not given back: it would run twice at once. Its lock runs out instead.
     const keepLocked = attempt.stuck && attempt.outcome.kind === 'givenBack';
-    if (!entry.gone && !keepLocked) {
+    if (entry.lost !== 'gone' && !keepLocked) {
+      entry.returning = goesOn(attempt.outcome);
       const settlement = await settler.settle(job, token, attempt);
-      if (settlement.settled) this.#announce(job, settlement.outcome, attempt);
+      if (settlement.settled) announce(events, job, settlement.outcome, attempt.duration);
       else this.#announceLoss(entry);
       again = settlement.settled && goesOn(settlement.outcome);
     }
@@ -215,45 +259,6 @@ export class JobRunner {
     return again;
   }
 
-  #announce(job: JobDocument, outcome: Outcome, { duration }: Attempt): void {
-    const { events } = this.#parts;
-    const event = attemptOf(job);
-    switch (outcome.kind) {
-      case 'completed':
-        events.emit('job:complete', { ...event, result: outcome.result, duration });
-        return;
-      case 'retry':
-        events.emit('job:failed', {
-          ...event,
-          error: outcome.error,
-          willRetry: true,
-          nextRunAt: outcome.nextRunAt,
-          duration,
-        });
-        return;
-      case 'failed':
-        events.emit('job:failed', {
-          ...event,
-          error: outcome.error,
-          willRetry: false,
-          nextRunAt: null,
-          duration,
-        });
-        return;
-      case 'cancelled':
-        events.emit('job:cancelled', { ...event, reason: outcome.reason });
-        return;
-      case 'snoozed':
-        events.emit('job:snoozed', { ...event, until: outcome.until });
-        return;
-      case 'givenBack':
-        events.emit('job:givenBack', event);
-        return;
-      default:
-        assertNever(outcome);
-    }
-  }
-
   #lockLost(entry: InFlight, kind: LossKind): void {
     if (entry.phase === 'waiting') {
       this.#forget(entry);
@@ -261,6 +266,7 @@ export class JobRunner {
       return;
     }
     if (kind === 'gone') this.#announceLoss(entry);
+    else entry.lost ??= kind;
     entry.execution?.abort(
       'lockLost',
       new ChronosError('LOCK_LOST', `the lock on job '${entry.job._id}' was lost`),
@@ -268,12 +274,13 @@ export class JobRunner {
   }
 
   #announceLoss(entry: InFlight): void {
-    if (entry.gone) return;
-    entry.gone = true;
+    if (entry.lost === 'gone') return;
+    entry.lost = 'gone';
     this.#parts.events.emit('job:lockLost', attemptOf(entry.job));
   }
 
   #forget(entry: InFlight): void {
+    if (entry.phase === 'waiting') this.#queue = this.#queue.filter((other) => other !== entry);
     entry.phase = 'over';
     this.#parts.locks.release([{ id: entry.job._id, token: entry.token }]);
     this.#inFlight.delete(entry.job._id);
@@ -290,20 +297,4 @@ export class JobRunner {
     for (const entry of this.#inFlight.values()) if (entry.phase === phase) count++;
     return count;
   }
-}
-
-function attemptOf(job: JobDocument): {
-  jobId: string;
-  taskType: string;
-  queue: string;
-  attempt: number;
-  fence: number;
-} {
-  return {
-    jobId: job._id,
-    taskType: job.taskType,
-    queue: job.queue,
-    attempt: job.attempts + 1,
-    fence: job.fence,
-  };
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../domain/clock.js';
-import { ChronosError } from '../domain/errors.js';
+import { ChronosError, toError, withoutCredentials } from '../domain/errors.js';
 import { checkLockName } from '../domain/names.js';
 import type { ClockAnchor } from '../runtime/database-clock.js';
 import type { EventBus } from '../runtime/event-bus.js';
@@ -85,10 +85,10 @@ export class LockManager extends PeriodicService {
 
   /** Ends renewal: the last thing to stop, after every lock was given up. */
   async close(): Promise<void> {
-    if (this.#renewing === undefined) return;
-    await this.#renewing.catch(() => undefined);
-    await this.stop();
+    // Also one that is still starting: it is not waited for.
     await this.#parts.renewer.stop();
+    await this.#renewing?.catch(() => undefined);
+    await this.stop();
     this.#renewing = undefined;
     // Whoever still works under a lock must know that nobody renews it any more.
     for (const key of [...this.#held.keys()]) this.#lose(key, 'overdue');
@@ -164,8 +164,20 @@ export class LockManager extends PeriodicService {
       return await fn({ name, fence, signal: control.signal });
     } finally {
       this.release([{ id: name, token }]);
-      await this.#parts.store.releaseLock(name, token);
+      await this.#free(name, token);
     }
+  }
+
+  /** What `fn` came to counts, not whether its lock could be freed: unrenewed, it runs out by itself. */
+  async #free(name: string, token: string): Promise<void> {
+    await this.#parts.store.releaseLock(name, token).catch((error: unknown) => {
+      this.events.emit('worker:trouble', {
+        operation: 'release a lock',
+        error: withoutCredentials(toError(error)),
+        failures: 1,
+        retryIn: 0,
+      });
+    });
   }
 
   async #acquire(name: string, token: string, wait: number): Promise<{ fence: number; sentAt: number }> {

@@ -1,6 +1,18 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { ChronosError } from '../domain/errors.js';
 
+/** Told from what a handler throws by its class: a handler may dispatch a bad payload of its own. */
+class PayloadRefused extends ChronosError {}
+
+export function isPayloadRefused(thrown: unknown): thrown is Error {
+  try {
+    return thrown instanceof PayloadRefused;
+  } catch {
+    // A proxy may refuse the question.
+    return false;
+  }
+}
+
 /** What the schema makes of the payload; throws one error that names every fault. */
 export async function applySchema(
   taskType: string,
@@ -10,7 +22,7 @@ export async function applySchema(
   const checked = await schema['~standard'].validate(payload);
   if (checked.issues === undefined) return checked.value;
   const faults = checked.issues.map(({ path, message }) => `  - ${showPath(path)}: ${message}`);
-  throw new ChronosError(
+  throw new PayloadRefused(
     'INVALID_PAYLOAD',
     `the payload for '${taskType}' does not fit its schema:\n${faults.join('\n')}`,
   );

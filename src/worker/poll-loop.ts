@@ -4,7 +4,8 @@ import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/service.js';
 import type { Store } from '../store/store.js';
 import type { BufferSize } from './buffer-size.js';
-import type { ClaimedJob, JobPicker } from './job-picker.js';
+import type { ClaimedJob } from './claimed-job.js';
+import type { JobPicker } from './job-picker.js';
 import type { JobRunner } from './job-runner.js';
 import type { Settler } from './settler.js';
 
@@ -26,6 +27,8 @@ export interface PollLoopParts {
   concurrency: number;
   pollInterval: number;
   giveBack: (claimed: readonly ClaimedJob[]) => Promise<void>;
+  /** One claim at a time in this process: each counts the slots the one before it has left. */
+  exclusively: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
 /**
@@ -51,15 +54,21 @@ export class PollLoop extends PeriodicService {
   }
 
   async runOnce(): Promise<number> {
-    const { runner, giveBack, pollInterval } = this.#parts;
+    const { runner, giveBack, pollInterval, bufferSize, exclusively } = this.#parts;
     const stale = runner.takeWaiting(STALE_AFTER);
-    if (stale.length > 0) await giveBack(stale);
-    const claimed = await this.#claim();
-    if (this.stopping) {
-      await giveBack(claimed);
-      return 0;
+    if (stale.length > 0) {
+      bufferSize.observeStall();
+      await giveBack(stale);
     }
-    runner.accept(claimed);
+    const claimed = await exclusively(async () => {
+      const found = await this.#claim();
+      if (this.stopping) {
+        await giveBack(found);
+        return [];
+      }
+      runner.accept(found);
+      return found;
+    });
     // More suspects may have stood before jobs that can be taken beside this one.
     if (claimed.some(({ job }) => isSuspect(job))) return 0;
     if (this.#hungry) return this.#room() > 0 ? 0 : this.#untilStale(pollInterval);
@@ -92,7 +101,9 @@ export class PollLoop extends PeriodicService {
   #room(): number {
     const { runner, settler, bufferSize, concurrency } = this.#parts;
     if (settler.pending > MOST_UNSETTLED) return 0;
-    return runner.freeSlots + Math.max(0, bufferSize.target(concurrency) - runner.waiting);
+    return (
+      runner.freeSlots + Math.max(0, bufferSize.target(concurrency, runner.sinceLastStart) - runner.waiting)
+    );
   }
 
   async #untilNextDue(): Promise<number> {

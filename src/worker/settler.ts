@@ -1,6 +1,8 @@
 import { assertNever } from '../domain/assert-never.js';
 import type { Clock } from '../domain/clock.js';
-import { storedError, toError } from '../domain/errors.js';
+import { CancelJob } from '../domain/control-flow.js';
+import { ChronosError, storedError, toError, type StoredError } from '../domain/errors.js';
+import { cutText } from '../domain/text.js';
 import { executionId, type ExecutionDocument } from '../domain/execution.js';
 import type { JobDocument } from '../domain/job.js';
 import type { Outcome } from '../domain/outcome.js';
@@ -122,22 +124,24 @@ export class Settler {
       const { results, failed } = await this.#try(open);
       await this.#log(open.filter((_, index) => results[index] === 'settled'));
       open = open.filter((item, index) => !this.#isOver(item, results[index] ?? 'unknown', failed));
-      if (failed === undefined && results.includes('unknown')) {
-        // The majority has not caught up with what the primary knows: ask again in a moment.
-        await clock.sleep(FIRST_RETRY, this.#abandoned.signal);
-      }
-      if (failed !== undefined) {
-        failures++;
-        const pause = Math.min(LONGEST_RETRY, FIRST_RETRY * 2 ** failures);
-        this.#report('settle', failed, failures, pause);
-        await clock.sleep(pause, this.#abandoned.signal);
-      } else if (failures > 0) {
+      const pause = Math.min(LONGEST_RETRY, FIRST_RETRY * 2 ** failures);
+      if (failed !== undefined) this.#report('settle', failed, ++failures, pause);
+      if (failures > 0 && (failed === undefined || open.length === 0)) {
         events.emit('worker:recovered', { operation: 'settle', failures });
         failures = 0;
       }
       if (this.#abandoned.signal.aborted) {
         for (const { resolve } of open) resolve({ settled: false });
         return;
+      }
+      if (failed !== undefined && !isUncertain(failed) && open.length > 1) {
+        // One of them cannot be written: alone, it holds up no other.
+        for (const item of open) await this.#write([item]);
+        return;
+      }
+      // Without a failure: the majority has not caught up with what the primary knows.
+      if (open.length > 0 && (failed !== undefined || results.includes('unknown'))) {
+        await clock.sleep(pause, this.#abandoned.signal);
       }
     }
   }
@@ -156,6 +160,10 @@ export class Settler {
 
   /** True when nothing is left to write for the item; its promise is resolved then. */
   #isOver(item: Item, result: Settled, failed: Error | undefined): boolean {
+    if (typeof result === 'object') {
+      item.outcome = { kind: 'cancelled', reason: result.cancelRequested ?? 'cancelled on request' };
+      return false;
+    }
     switch (result) {
       case 'settled':
         item.resolve({ settled: true, outcome: item.outcome });
@@ -163,16 +171,23 @@ export class Settler {
       case 'lost':
         item.resolve({ settled: false });
         return true;
-      case 'cancelRequested':
-        item.outcome = { kind: 'cancelled', reason: 'cancelled on request' };
-        return false;
       case 'unknown':
         if (failed === undefined || isUncertain(failed) || ++item.refusals < MOST_REFUSALS) return false;
-        item.resolve({ settled: false });
-        return true;
+        return this.#refused(item, failed);
       default:
         return assertNever(result);
     }
+  }
+
+  /** What the server will not store is replaced, once, by a verdict that it will: the job must not seem to crash. */
+  #refused(item: Item, failed: Error): boolean {
+    if (item.outcome.kind === 'failed' && isOutcomeRefused(item.outcome.error)) {
+      item.resolve({ settled: false });
+      return true;
+    }
+    item.refusals = 0;
+    item.outcome = { kind: 'failed', error: outcomeRefused(failed) };
+    return false;
   }
 
   async #log(settled: readonly Item[]): Promise<void> {
@@ -220,7 +235,7 @@ export class Settler {
       finishedAt: attempt.finishedAt,
       duration: attempt.duration,
       outcome: outcome.kind,
-      error: 'error' in outcome ? storedError(outcome.error) : null,
+      error: errorOf(outcome),
       log: [...attempt.log],
       expiresAt: new Date(attempt.finishedAt.getTime() + executionRetention),
     };
@@ -229,4 +244,20 @@ export class Settler {
   #report(operation: string, error: unknown, failures: number, retryIn: number): void {
     this.#parts.events.emit('worker:trouble', { operation, error: toError(error), failures, retryIn });
   }
+}
+
+function errorOf(outcome: Outcome): StoredError | null {
+  if (outcome.kind === 'cancelled') return storedError(new CancelJob(outcome.reason));
+  return 'error' in outcome ? storedError(outcome.error) : null;
+}
+
+function outcomeRefused(cause: Error): ChronosError {
+  return new ChronosError(
+    'OUTCOME_REFUSED',
+    `MongoDB refused to store the outcome of the attempt: ${cutText(cause.message, 1024)}`,
+  );
+}
+
+function isOutcomeRefused(error: Error): boolean {
+  return error instanceof ChronosError && error.code === 'OUTCOME_REFUSED';
 }

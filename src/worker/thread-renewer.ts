@@ -3,7 +3,8 @@ import { MessageChannel, receiveMessageOnPort, Worker, type MessagePort } from '
 import { assertNever } from '../domain/assert-never.js';
 import { ChronosError } from '../domain/errors.js';
 import type { ClockAnchor } from '../runtime/database-clock.js';
-import { sleep } from '../runtime/system-clock.js';
+import { systemClock } from '../runtime/system-clock.js';
+import { within } from '../runtime/within.js';
 import type { KeptLease, Renewer, RenewalReport } from './renewer.js';
 import type { FromThread, ThreadInput, ToThread } from './thread-messages.js';
 
@@ -12,6 +13,9 @@ const ENTRY = new URL(`./renewal-thread${extname(import.meta.url)}`, import.meta
 
 /** A thread that waits for an unreachable database is not waited for. */
 const LONGEST_STOP = 6000;
+
+const FIRST_RETRY = 250;
+const LONGEST_RETRY = 5000;
 
 interface Thread {
   worker: Worker;
@@ -25,7 +29,9 @@ export class ThreadRenewer implements Renewer {
   readonly #leases = new Map<string, KeptLease>();
   #thread: Thread | undefined;
   #report: RenewalReport | undefined;
-  #stopping = false;
+  #stopping = new AbortController();
+  #respawning: Promise<void> | undefined;
+  #onReady: (error?: Error) => void = () => undefined;
 
   constructor({ uri, lockTimeout, connectTimeout }: ThreadInput) {
     // Only what can be handed to a thread: options hold functions too.
@@ -34,7 +40,7 @@ export class ThreadRenewer implements Renewer {
 
   async start(report: RenewalReport): Promise<void> {
     this.#report = report;
-    this.#stopping = false;
+    this.#stopping = new AbortController();
     await this.#spawn();
   }
 
@@ -61,14 +67,13 @@ export class ThreadRenewer implements Renewer {
   }
 
   async stop(): Promise<void> {
-    this.#stopping = true;
+    this.#stopping.abort();
     const thread = this.#thread;
     if (thread === undefined) return;
     this.#tell({ kind: 'stop' });
-    const over = new AbortController();
-    await Promise.race([thread.exited, sleep(LONGEST_STOP, over.signal)]);
-    over.abort();
+    await within(systemClock, LONGEST_STOP, thread.exited);
     await thread.worker.terminate();
+    await this.#respawning;
     this.#leases.clear();
   }
 
@@ -76,44 +81,46 @@ export class ThreadRenewer implements Renewer {
     this.#thread?.port.postMessage(message);
   }
 
-  /** Resolves when the thread is connected. */
+  /** Resolves when the thread is connected; rejects when it ends before. */
   async #spawn(): Promise<void> {
     const { port1: port, port2 } = new MessageChannel();
     const worker = new Worker(ENTRY, {
       workerData: { port: port2, input: this.#input },
       transferList: [port2],
     });
+    const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
     const ready = new Promise<void>((resolve, reject) => {
-      port.on('message', (message: FromThread) => {
-        if (message.kind === 'ready') resolve();
-        else if (message.kind === 'unreachable')
-          reject(new ChronosError('MONGODB_UNREACHABLE', message.message));
-        else this.#hear(message);
-      });
+      this.#onReady = (error) => (error === undefined ? resolve() : reject(error));
       worker.once('error', reject);
+      void exited.then(() =>
+        reject(new ChronosError('WRONG_STATE', 'the renewal thread ended before it was ready')),
+      );
     });
-    const exited = new Promise<void>((resolve) => {
-      worker.once('exit', () => {
-        port.close();
-        resolve();
-      });
-    });
-    this.#thread = { worker, port, exited };
-    void exited.then(() => this.#respawn(worker));
+    port.on('message', (message: FromThread) => this.#hear(message));
+    void exited.then(() => port.close());
+    const thread = { worker, port, exited };
+    this.#thread = thread;
     await ready;
+    void exited.then(() => {
+      if (this.#thread === thread) this.#respawning = this.#respawn();
+    });
   }
 
   /** Locks hold for a while without renewal; a thread that died is replaced before they run out. */
-  async #respawn(dead: Worker): Promise<void> {
-    if (this.#thread?.worker !== dead) return;
-    this.#thread = undefined;
-    if (this.#stopping || this.#report === undefined) return;
-    this.#report.trouble(new Error('the renewal thread ended unexpectedly and is started again'), 1, 0);
-    try {
-      await this.#spawn();
-      this.#tell({ kind: 'keep', leases: [...this.#leases.values()] });
-    } catch (error) {
-      this.#report.trouble(error as Error, 2, 0);
+  async #respawn(): Promise<void> {
+    const signal = this.#stopping.signal;
+    for (let failures = 1; !signal.aborted; failures++) {
+      const retryIn = Math.min(LONGEST_RETRY, FIRST_RETRY * 2 ** (failures - 1));
+      this.#report?.trouble(new Error('the renewal thread ended unexpectedly'), failures, retryIn);
+      await systemClock.sleep(retryIn, signal);
+      if (signal.aborted) return;
+      try {
+        await this.#spawn();
+        this.#tell({ kind: 'keep', leases: [...this.#leases.values()] });
+        return;
+      } catch {
+        // Reported with the next try.
+      }
     }
   }
 
@@ -132,7 +139,10 @@ export class ThreadRenewer implements Renewer {
         report.trouble(new Error(message.message), message.failures, message.retryIn);
         return;
       case 'ready':
+        this.#onReady();
+        return;
       case 'unreachable':
+        this.#onReady(new ChronosError('MONGODB_UNREACHABLE', message.message));
         return;
       default:
         assertNever(message);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { ClaimedJob } from '../../src/worker/job-picker.js';
+import type { ClaimedJob } from '../../src/worker/claimed-job.js';
 import type { Attempt } from '../../src/worker/job-executor.js';
 import { FINISHED_STATUSES } from '../../src/domain/job.js';
 import { createStore, type Store } from '../../src/store/store.js';

@@ -67,7 +67,7 @@ function toChange(
         jobId,
         kind: 'update',
         at,
-        fields: (event.updateDescription.updatedFields ?? {}),
+        fields: event.updateDescription.updatedFields ?? {},
         removed: event.updateDescription.removedFields ?? [],
       };
     case 'delete':

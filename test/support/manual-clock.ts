@@ -26,12 +26,14 @@ export class ManualClock implements Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     if (ms <= 0 || signal?.aborted === true) return Promise.resolve();
     return new Promise((resolve) => {
-      const sleeper = { at: this.#monotonic + ms, resolve };
-      this.#sleepers.push(sleeper);
-      signal?.addEventListener('abort', () => {
+      const wake = (): void => {
         this.#sleepers = this.#sleepers.filter((other) => other !== sleeper);
+        signal?.removeEventListener('abort', wake);
         resolve();
-      });
+      };
+      const sleeper = { at: this.#monotonic + ms, resolve: wake };
+      this.#sleepers.push(sleeper);
+      signal?.addEventListener('abort', wake);
     });
   }
 

@@ -1,0 +1,156 @@
+import type { ResolvedOptions } from './config/options.js';
+import { ChronosError, toError } from './domain/errors.js';
+import type { LifecycleState } from './domain/events.js';
+import { openParts, type Parts } from './parts.js';
+import type { EventBus, Listener } from './runtime/event-bus.js';
+import { LifeCycle } from './runtime/life-cycle.js';
+import { systemClock } from './runtime/system-clock.js';
+import { within } from './runtime/within.js';
+import { install } from './store/install.js';
+import type { HandlerRegistry } from './worker/handler-registry.js';
+
+/** How long `stop()` waits for a sweep or a pruning under way, once the jobs are done. */
+const SERVICES_GRACE = 1000;
+
+/** What `stop()` could not finish: handlers that ignore their signal, outcomes that could not be written. */
+export interface StopReport {
+  left: { id: string; taskType: string }[];
+}
+
+export interface LifetimeParts {
+  options: ResolvedOptions;
+  registry: HandlerRegistry;
+  events: EventBus;
+  workerId: string;
+}
+
+/** The connection of a Scheduler, and the order in which everything starts and stops. */
+export class Lifetime {
+  readonly #given: LifetimeParts;
+  readonly #life: LifeCycle;
+  #parts: Promise<Parts> | undefined;
+  #connecting = new AbortController();
+  #installed: Promise<void> | undefined;
+  #starting: Promise<void> | undefined;
+  #stopping: Promise<StopReport> | undefined;
+  #report: StopReport = { left: [] };
+
+  constructor(given: LifetimeParts) {
+    this.#given = given;
+    this.#life = new LifeCycle(given.events);
+  }
+
+  get state(): LifecycleState {
+    return this.#life.state;
+  }
+
+  /** The connection is made when it is first needed, and once. */
+  connect(): Promise<Parts> {
+    if (this.#parts !== undefined) return this.#parts;
+    this.#connecting = new AbortController();
+    const opened = openParts({ ...this.#given, state: () => this.state, signal: this.#connecting.signal });
+    opened.catch(() => {
+      if (this.#parts === opened) this.#parts = undefined;
+    });
+    this.#parts = opened;
+    return opened;
+  }
+
+  /** Installs once, unless it failed. */
+  ensureInstalled(): Promise<void> {
+    if (this.#installed !== undefined) return this.#installed;
+    const installed = install(this.#given.options.uri, this.#connecting.signal);
+    installed.catch(() => (this.#installed = undefined));
+    this.#installed = installed;
+    return installed;
+  }
+
+  start(): Promise<void> {
+    if (this.state === 'Stopping') {
+      return Promise.reject(
+        new ChronosError('WRONG_STATE', 'the scheduler is stopping: await stop() before start()'),
+      );
+    }
+    if (this.#starting !== undefined) return this.#starting;
+    const starting = this.#start();
+    starting.catch(() => {
+      if (this.#starting === starting) this.#starting = undefined;
+    });
+    this.#starting = starting;
+    return starting;
+  }
+
+  stop(budget: number): Promise<StopReport> {
+    this.#stopping ??= this.#stop(budget).finally(() => (this.#stopping = undefined));
+    return this.#stopping;
+  }
+
+  /** Starts, stops on SIGINT or SIGTERM, and resolves when stopped. */
+  async forever(budget: number): Promise<StopReport> {
+    const { events } = this.#given;
+    let watch: Listener<'worker:state'> = () => undefined;
+    const stopped = new Promise<void>((resolve) => {
+      watch = ({ state }) => {
+        if (state === 'Stopped') resolve();
+      };
+    });
+    events.on('worker:state', watch);
+    const stop = (): void => void this.stop(budget);
+    process.on('SIGINT', stop).on('SIGTERM', stop);
+    try {
+      await this.start().catch((error: unknown) => {
+        if (this.#stopping === undefined) throw error;
+      });
+      await stopped;
+      return this.#report;
+    } finally {
+      process.off('SIGINT', stop).off('SIGTERM', stop);
+      events.off('worker:state', watch);
+    }
+  }
+
+  async #start(): Promise<void> {
+    this.#life.enter('Starting');
+    try {
+      const { engine, sweeper, pruner, heartbeat } = await this.connect();
+      await this.ensureInstalled();
+      await engine.start();
+      for (const service of [heartbeat, sweeper, pruner]) service.start();
+      this.#life.enter('Running');
+    } catch (thrown) {
+      const error = toError(thrown);
+      // Unless stop() was called meanwhile, which closes everything itself.
+      if (this.state === 'Starting') await this.#close(0);
+      if (this.state === 'Starting') this.#life.enter('Error', error);
+      throw error;
+    }
+  }
+
+  async #stop(budget: number): Promise<StopReport> {
+    if (this.#parts === undefined && this.#starting === undefined) return { left: [] };
+    this.#life.enter('Stopping');
+    // A start in progress gives up waiting for the database, and then finds that it was stopped.
+    this.#connecting.abort();
+    await this.#starting?.catch(() => undefined);
+    this.#report = await this.#close(budget);
+    this.#starting = undefined;
+    this.#life.enter('Stopped');
+    return this.#report;
+  }
+
+  /** First no new claims, last the connection: handlers that come to their end may still use this scheduler. */
+  async #close(budget: number): Promise<StopReport> {
+    const parts = await this.#parts?.catch(() => undefined);
+    if (parts === undefined) return { left: [] };
+    const { engine, sweeper, pruner, heartbeat, database, detach } = parts;
+    const services = Promise.all([sweeper.stop(), pruner.stop()]);
+    const left = await engine.stop(budget);
+    await within(systemClock, SERVICES_GRACE, services);
+    // The database may be gone; that others see this process go is the last that matters then.
+    await heartbeat.farewell().catch(() => undefined);
+    detach();
+    await database.close();
+    this.#parts = undefined;
+    return { left: left.map(({ _id, taskType }) => ({ id: _id, taskType })) };
+  }
+}

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+
+const HERE = path.dirname(fileURLToPath(import.meta.url));
+const ROOT = path.join(HERE, '../..');
+
+function filesIn(folder: string): string[] {
+  return readdirSync(path.join(HERE, folder)).map((name) => path.join(HERE, folder, name));
+}
+
+/** The errors the compiler finds in these files, as `line: message`, by file. */
+function compile(files: readonly string[]): Map<string, string[]> {
+  const { config } = ts.readConfigFile(path.join(ROOT, 'tsconfig.json'), (file) => ts.sys.readFile(file)) as {
+    config: object;
+  };
+  const { options } = ts.parseJsonConfigFileContent(config, ts.sys, ROOT);
+  const program = ts.createProgram(files, { ...options, types: ['node'] });
+  return new Map(
+    files.map((file) => {
+      const source = program.getSourceFile(file);
+      const found = [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)];
+      return [
+        file,
+        found.map(({ start = 0, messageText }) => {
+          const line = (source?.getLineAndCharacterOfPosition(start).line ?? 0) + 1;
+          return `${line}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`;
+        }),
+      ];
+    }),
+  );
+}
+
+/** The lines that must not compile: each follows a comment that says why. */
+function refusedLines(file: string): Map<number, string> {
+  const lines = readFileSync(file, 'utf8').split('\n');
+  return new Map(
+    lines.flatMap((line, index) => {
+      const reason = /^\s*\/\/ refused: (.+)$/.exec(line)?.[1];
+      return reason === undefined ? [] : [[index + 2, reason] as const];
+    }),
+  );
+}
+
+describe('the types of the public surface', () => {
+  const [accepted, refused] = [filesIn('accepted'), filesIn('refused')];
+  let errors: Map<string, string[]>;
+
+  before(function () {
+    this.timeout(60_000);
+    errors = compile([...accepted, ...refused]);
+  });
+
+  for (const file of accepted) {
+    it(`accept ${path.basename(file, '.ts')}`, () => assert.deepEqual(errors.get(file), []));
+  }
+
+  for (const file of refused) {
+    const expected = refusedLines(file);
+
+    for (const [line, reason] of expected) {
+      it(`refuse ${reason} (${path.basename(file)}:${line})`, () => {
+        const found = errors.get(file)?.filter((error) => error.startsWith(`${line}: `));
+        assert.equal(found?.length, 1, `expected one error there, got ${JSON.stringify(found)}`);
+      });
+    }
+
+    it(`refuse nothing else in ${path.basename(file)}`, () => {
+      const others = errors.get(file)?.filter((error) => !expected.has(Number.parseInt(error)));
+      assert.deepEqual(others, []);
+    });
+  }
+});

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { readEnvironment } from '../../../src/config/environment.js';
+import { resolveOptions } from '../../../src/config/options.js';
+
+const MONGODB_URI = 'mongodb://root:hunter2@db/app';
+
+function messageOf(environment: Record<string, string>): string {
+  try {
+    readEnvironment({ MONGODB_URI, ...environment });
+  } catch (error) {
+    const { message, code } = error as { message: string; code: string };
+    assert.equal(code, 'INVALID_ENVIRONMENT');
+    assert.ok(!message.includes('hunter2'), 'credentials never appear in a message');
+    return message;
+  }
+  return '';
+}
+
+describe('readEnvironment', () => {
+  it('C13 reads POLL_INTERVAL=3000 CONCURRENCY=10', () => {
+    const { options } = readEnvironment({ MONGODB_URI, POLL_INTERVAL: '3000', CONCURRENCY: '10' });
+    assert.deepEqual(options, { uri: MONGODB_URI, pollInterval: 3000, concurrency: 10 });
+  });
+
+  it('C13 reads every variable', () => {
+    const settings = readEnvironment({
+      MONGODB_URI,
+      CONCURRENCY: '10',
+      POLL_INTERVAL: '3s',
+      LOCK_TIMEOUT: '90000',
+      SHUTDOWN_GRACE: '10s',
+      CONNECT_TIMEOUT: '5s',
+      QUEUES: 'mails, reports ,,default',
+      TIMEZONE: 'Europe/Berlin',
+      WORKER_ID: 'worker-1',
+      HANDLERS: './handlers.js',
+      LOG_LEVEL: 'debug',
+      LOG_FORMAT: 'json',
+    });
+    assert.deepEqual(settings, {
+      options: {
+        uri: MONGODB_URI,
+        concurrency: 10,
+        pollInterval: 3000,
+        lockTimeout: 90_000,
+        shutdownGrace: 10_000,
+        connectTimeout: 5000,
+        queues: ['mails', 'reports', 'default'],
+        timezone: 'Europe/Berlin',
+        workerId: 'worker-1',
+      },
+      handlers: './handlers.js',
+      logLevel: 'debug',
+      logFormat: 'json',
+    });
+  });
+
+  it('gives what the Scheduler takes', () => {
+    for (const LOCK_TIMEOUT of ['60s', '5s', '500']) {
+      const { options } = readEnvironment({ MONGODB_URI, LOCK_TIMEOUT });
+      assert.doesNotThrow(() => resolveOptions(options));
+    }
+  });
+
+  it('leaves to the defaults what is absent or empty', () => {
+    const names = [
+      'CONCURRENCY',
+      'POLL_INTERVAL',
+      'LOCK_TIMEOUT',
+      'QUEUES',
+      'TIMEZONE',
+      'WORKER_ID',
+      'HANDLERS',
+    ];
+    const empty = Object.fromEntries([...names, 'LOG_LEVEL', 'LOG_FORMAT'].map((name) => [name, ' ']));
+    const expected = {
+      options: { uri: MONGODB_URI },
+      handlers: undefined,
+      logLevel: 'info',
+      logFormat: undefined,
+    };
+    assert.deepEqual(readEnvironment({ MONGODB_URI }), expected);
+    assert.deepEqual(readEnvironment({ MONGODB_URI, ...empty }), expected);
+  });
+
+  it('trims what people paste', () => {
+    assert.equal(readEnvironment({ MONGODB_URI: ` ${MONGODB_URI}\n` }).options.uri, MONGODB_URI);
+  });
+
+  it('names every fault in one error', () => {
+    const wrong = {
+      CONCURRENCY: 'many',
+      POLL_INTERVAL: '1',
+      LOCK_TIMEOUT: '-1',
+      QUEUES: ',',
+      TIMEZONE: 'Berlin',
+      LOG_LEVEL: 'loud',
+      LOG_FORMAT: 'xml',
+    };
+    assert.equal(
+      messageOf({ MONGODB_URI: 'root:hunter2@db', ...wrong }),
+      [
+        '8 faults:',
+        '  - MONGODB_URI must be a connection string that starts with mongodb:// or mongodb+srv:// (its value is not shown)',
+        "  - CONCURRENCY must be a whole number from 1 to 10000, got 'many'",
+        '  - POLL_INTERVAL must be at least 10 ms, got 1',
+        '  - LOCK_TIMEOUT must be between 0 and a hundred years, got -1',
+        '  - QUEUES must be a list with at least one entry, got an empty list',
+        "  - TIMEZONE must be a time zone like 'Europe/Berlin' or 'UTC', got 'Berlin'",
+        "  - LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, got 'loud'",
+        "  - LOG_FORMAT must be one of pretty, json, got 'xml'",
+      ].join('\n'),
+    );
+  });
+
+  it('says how to come by a MongoDB when there is none', () => {
+    assert.throws(() => readEnvironment({}), {
+      code: 'INVALID_ENVIRONMENT',
+      message: /^MONGODB_URI is missing: .*npm start/,
+    });
+  });
+
+  it('shows no credentials that came in a wrong variable', () => {
+    const long = MONGODB_URI.replace('hunter2', `hunter2${'x'.repeat(100)}`);
+    assert.match(messageOf({ CONCURRENCY: MONGODB_URI, TIMEZONE: long, LOG_LEVEL: long }), /^3 faults/);
+  });
+
+  it('takes no number for what is none', () => {
+    for (const CONCURRENCY of ['1e1', '0x10', '5 ', '10.5', 'Infinity', '١٠']) {
+      const message = messageOf({ CONCURRENCY });
+      if (CONCURRENCY.trim() === '5') assert.equal(message, '');
+      else assert.match(message, /CONCURRENCY must be a whole number/);
+    }
+  });
+});

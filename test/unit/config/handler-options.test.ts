@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { z } from 'zod';
+import { resolveHandlerOptions } from '../../../src/config/handler-options.js';
+
+describe('resolveHandlerOptions', () => {
+  it('reads, freezes, and leaves out what was left out', () => {
+    const schema = z.object({ to: z.string() });
+    const options = { timeout: '2m', lease: '10s', retries: { max: 5, base: '2s' }, schema };
+    const resolved = resolveHandlerOptions('emails', options);
+    assert.deepEqual(
+      { ...resolved, schema: undefined },
+      {
+        timeout: 120_000,
+        lease: 10_000,
+        retries: { max: 5, base: 2000 },
+        schema: undefined,
+      },
+    );
+    assert.equal(resolved.schema, schema);
+    assert.ok(Object.isFrozen(resolved));
+    assert.deepEqual(resolveHandlerOptions('emails', {}), {});
+  });
+
+  it('refuses `concurrency` with the reason, instead of ignoring it', () => {
+    assert.throws(() => resolveHandlerOptions('emails', { concurrency: 1 }), {
+      code: 'INVALID_OPTIONS',
+      message:
+        "options of handler 'emails'.concurrency is not available yet: a limit per task type across the cluster cannot be promised by this version",
+    });
+  });
+
+  it('names every fault, with the handler it belongs to', () => {
+    assert.throws(() => resolveHandlerOptions('emails', { timout: 1, lease: 1, schema: {} }), {
+      message: [
+        '3 faults:',
+        "  - options of handler 'emails'.timout is not an option (did you mean 'timeout'?)",
+        "  - options of handler 'emails'.lease must be at least 500 ms, got 1",
+        "  - options of handler 'emails'.schema must be a schema that follows Standard Schema, got an object",
+      ].join('\n'),
+    });
+  });
+
+  it('takes any Standard Schema, also one that is a function', () => {
+    const validate = (value: unknown): { value: unknown } => ({ value });
+    const standard = { version: 1, vendor: 'test', validate };
+    const callable = Object.assign(() => true, { '~standard': standard });
+    for (const schema of [{ '~standard': standard }, callable]) {
+      assert.equal(resolveHandlerOptions('emails', { schema }).schema, schema);
+    }
+  });
+
+  it('refuses what is no options at all', () => {
+    for (const input of [null, 'timeout', 5, []]) {
+      assert.throws(() => resolveHandlerOptions('emails', input), { message: /must be an object, got / });
+    }
+  });
+});

@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { ChronosError } from '../../../src/domain/errors.js';
+import { DEFAULT_PRIORITY, DEFAULT_QUEUE, resolveOptions } from '../../../src/config/options.js';
+import { ManualClock } from '../../support/manual-clock.js';
+
+const uri = 'mongodb://root:hunter2@db:27017/app';
+
+function faultsOf(options: unknown): string[] {
+  try {
+    resolveOptions(options);
+  } catch (error) {
+    assert.ok(error instanceof ChronosError);
+    assert.equal(error.code, 'INVALID_OPTIONS');
+    assert.ok(!error.message.includes('hunter2'), 'credentials never appear in a message');
+    return error.message.split('\n').filter((line) => !/^\d+ faults:$/.test(line));
+  }
+  return [];
+}
+
+describe('resolveOptions', () => {
+  it('has the defaults of the design', () => {
+    const { uri: _, ...defaults } = resolveOptions({ uri });
+    const DAY = 86_400_000;
+    assert.deepEqual(defaults, {
+      queues: ['default'],
+      concurrency: 5,
+      pollInterval: 5000,
+      lockTimeout: 60_000,
+      sweepInterval: 30_000,
+      heartbeatInterval: 10_000,
+      shutdownGrace: 30_000,
+      timeout: 3_600_000,
+      timeoutGrace: 5000,
+      retries: { max: 3, base: 1000, cap: 60_000, jitter: 'full' },
+      maxCrashes: 3,
+      maxPayloadBytes: 262_144,
+      retention: { completed: 7 * DAY, failed: 30 * DAY, cancelled: 30 * DAY },
+      executionRetention: 30 * DAY,
+      pruneInterval: 600_000,
+      connectTimeout: 60_000,
+      timezone: 'UTC',
+      workerId: undefined,
+      taskHandlers: {},
+      clock: undefined,
+    });
+    assert.deepEqual([DEFAULT_QUEUE, DEFAULT_PRIORITY], ['default', 100]);
+  });
+
+  it('reads durations as milliseconds or with their unit', () => {
+    const { pollInterval, timeout } = resolveOptions({ uri, pollInterval: 3000, timeout: '2m' });
+    assert.deepEqual([pollInterval, timeout], [3000, 120_000]);
+  });
+
+  it('keeps 0 where 0 means something', () => {
+    const options = {
+      uri,
+      shutdownGrace: 0,
+      timeoutGrace: 0,
+      retries: { base: 0 },
+      retention: { failed: 0 },
+    };
+    const { shutdownGrace, timeoutGrace, retries, retention } = resolveOptions(options);
+    assert.deepEqual([shutdownGrace, timeoutGrace, retries.base, retention.failed], [0, 0, 0, 0]);
+  });
+
+  it('takes undefined for left out', () => {
+    assert.equal(resolveOptions({ uri, concurrency: undefined }).concurrency, 5);
+  });
+
+  it('fills nested options from the defaults', () => {
+    const { retries, retention } = resolveOptions({ uri, retries: { max: 9 }, retention: { failed: '1d' } });
+    assert.deepEqual(retries, { max: 9, base: 1000, cap: 60_000, jitter: 'full' });
+    assert.deepEqual(retention, { completed: 604_800_000, failed: 86_400_000, cancelled: 2_592_000_000 });
+  });
+
+  it('is frozen, and apart from what it was made of', () => {
+    const queues = ['a'];
+    const options = resolveOptions({ uri, queues });
+    queues.push('b');
+    assert.deepEqual(options.queues, ['a']);
+    for (const part of [options, options.retries, options.retention]) assert.ok(Object.isFrozen(part));
+  });
+
+  it('shortens what hangs on a short lock, unless told otherwise', () => {
+    const short = resolveOptions({ uri, lockTimeout: '6s' });
+    assert.deepEqual([short.sweepInterval, short.heartbeatInterval], [3000, 2000]);
+    assert.equal(resolveOptions({ uri, lockTimeout: '6s', sweepInterval: '10s' }).sweepInterval, 10_000);
+  });
+
+  it('takes a clock that keeps the contract', () => {
+    const clock = new ManualClock();
+    assert.equal(resolveOptions({ uri, clock }).clock, clock);
+    assert.equal(faultsOf({ uri, clock: { now: () => 0 } }).length, 1);
+  });
+
+  it('names every fault in one error', () => {
+    const faults = faultsOf({
+      concurrency: 0,
+      polInterval: 5000,
+      queues: [],
+      retries: { max: 0, jitter: 'some', bas: 1 },
+      timezone: 'Mars/Olympus',
+      clock: {},
+    });
+    assert.deepEqual(faults, [
+      '  - options.concurrency must be a whole number from 1 to 10000, got 0',
+      "  - options.polInterval is not an option (did you mean 'pollInterval'?)",
+      '  - options.queues must be a list with at least one entry, got an empty list',
+      '  - options.retries.max must be a whole number from 1 to 1000, got 0',
+      "  - options.retries.jitter must be one of full, none, got 'some'",
+      "  - options.retries.bas is not an option (did you mean 'base'?)",
+      "  - options.timezone must be a time zone like 'Europe/Berlin' or 'UTC', got 'Mars/Olympus'",
+      '  - options.clock must be an object with now(), monotonic() and sleep(), got an object',
+      '  - options.uri is missing: give the connection string of MongoDB',
+    ]);
+  });
+
+  it('hints at the option that was meant, if any is near', () => {
+    assert.match(faultsOf({ uri, lockTimeOut: 1 }).join(), /did you mean 'lockTimeout'\?/);
+    assert.match(faultsOf({ uri, workerid: 'a' }).join(), /did you mean 'workerId'\?/);
+    assert.deepEqual(faultsOf({ uri, colour: 'red' }), ['options.colour is not an option']);
+    assert.deepEqual(faultsOf({ uri, constructor: 1 }).length, 1);
+  });
+
+  it('names impossible relations', () => {
+    assert.deepEqual(faultsOf({ uri, lockTimeout: '5s', heartbeatInterval: '5s' }), [
+      'options.lockTimeout (5000 ms) must be longer than options.heartbeatInterval (5000 ms)',
+    ]);
+    assert.deepEqual(faultsOf({ uri, retries: { base: '10s', cap: '1s' } }), [
+      'options.retries.cap (1000 ms) must not be shorter than options.retries.base (10000 ms)',
+    ]);
+  });
+
+  it('judges no relation of a value that is wrong by itself', () => {
+    assert.equal(faultsOf({ uri, lockTimeout: 'long' }).length, 1);
+    assert.equal(faultsOf({ uri, retries: { cap: 'high' } }).length, 1);
+  });
+
+  for (const [name, value] of [
+    ['concurrency', 1.5],
+    ['concurrency', '5'],
+    ['concurrency', Infinity],
+    ['pollInterval', 9],
+    ['pollInterval', '2d'],
+    ['lockTimeout', 499],
+    ['timeout', 0],
+    ['maxCrashes', 0],
+    ['maxPayloadBytes', 16 * 1024 * 1024],
+    ['retention', '7d'],
+    ['retries', 3],
+    ['queues', 'default'],
+    ['queues', ['']],
+    ['queues', [{ $ne: '' }]],
+    ['workerId', { $ne: '' }],
+    ['taskHandlers', []],
+    ['shutdownGrace', -1],
+    ['sweepInterval', Object.create(null)],
+  ] as const) {
+    it(`refuses ${name} ${JSON.stringify(value) ?? ''}`, () => {
+      const faults = faultsOf({ uri, [name]: value as unknown });
+      assert.equal(faults.length, 1);
+      assert.ok(faults[0]?.startsWith(`options.${name}`), faults[0]);
+    });
+  }
+
+  it('refuses what is no options at all', () => {
+    for (const input of [undefined, null, 'mongodb://host', [], 7]) {
+      assert.match(faultsOf(input)[0] ?? '', /options must be an object, got /);
+    }
+  });
+
+  it('never shows the value of the uri', () => {
+    for (const wrong of ['http://root:hunter2@host', 'root:hunter2@host', { password: 'hunter2' }, '']) {
+      const faults = faultsOf({ uri: wrong });
+      assert.deepEqual(faults, [
+        'options.uri must be a connection string that starts with mongodb:// or mongodb+srv:// (its value is not shown)',
+      ]);
+    }
+  });
+
+  it('shows no credentials that came in a wrong place either', () => {
+    const long = `mongodb://root:hunter2${'x'.repeat(100)}@host/db`;
+    const options = {
+      uri,
+      concurrency: uri,
+      workerId: `${uri}\0`,
+      timeout: uri,
+      queues: uri,
+      timezone: long,
+    };
+    assert.equal(faultsOf(options).length, 5);
+  });
+});

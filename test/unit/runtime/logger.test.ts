@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import type { EventName, SchedulerEvents } from '../../../src/domain/events.js';
+import { EventBus } from '../../../src/runtime/event-bus.js';
+import { attachLogger, type LogTarget } from '../../../src/runtime/logger.js';
+
+const job = { jobId: 'a', taskType: 'emails' };
+const attempt = { ...job, queue: 'default', attempt: 2, fence: 3 };
+const error = new Error('boom');
+const at = new Date('2026-01-01T00:00:00Z');
+
+/** One of each. */
+const EVENTS: { [E in EventName]: SchedulerEvents[E] } = {
+  'job:start': attempt,
+  'job:complete': { ...attempt, result: { secret: 'hunter2' }, duration: 12.34 },
+  'job:failed': { ...attempt, error, willRetry: true, nextRunAt: at, duration: 5 },
+  'job:cancelled': { ...job, reason: 'not needed' },
+  'job:snoozed': { ...attempt, until: at },
+  'job:givenBack': attempt,
+  'job:stalled': { ...job, lockedBy: 'other', crashes: 1, status: 'SCHEDULED', nextRunAt: at },
+  'job:lockLost': attempt,
+  'job:progress': { ...job, value: 50, note: 'half' },
+  'worker:stuck': { ...attempt, runningFor: 5 },
+  'worker:state': { state: 'Running', previous: 'Starting' },
+  'worker:trouble': { operation: 'settle', error, failures: 1, retryIn: 250 },
+  'worker:recovered': { operation: 'settle', failures: 2 },
+  'listener:error': { event: 'job:start', error },
+};
+
+const LINES: Record<EventName, string> = {
+  'job:start': 'debug: emails started',
+  'job:complete': 'info: emails completed in 12 ms',
+  'job:failed': 'warn: emails failed (attempt 2), again at 2026-01-01T00:00:00.000Z',
+  'job:cancelled': 'info: emails cancelled: not needed',
+  'job:snoozed': 'info: emails snoozed until 2026-01-01T00:00:00.000Z',
+  'job:givenBack': 'info: emails given back unfinished',
+  'job:stalled': 'warn: emails recovered from other, whose lock expired; now SCHEDULED',
+  'job:lockLost': 'warn: emails lost its lock; its outcome is dropped',
+  'job:progress': 'debug: emails is at 50 (half)',
+  'worker:stuck': 'error: emails ignores its signal; its slot stays taken',
+  'worker:state': 'info: worker running',
+  'worker:trouble': 'warn: cannot settle, next try in 250 ms',
+  'worker:recovered': 'info: can settle again after 2 failures',
+  'listener:error': 'error: a listener of job:start threw',
+};
+
+describe('attachLogger', () => {
+  let bus: EventBus;
+  let lines: { fields: object; line: string }[];
+
+  beforeEach(() => {
+    bus = new EventBus();
+    lines = [];
+    const write = (level: string) => (fields: object, message: string) =>
+      void lines.push({ fields, line: `${level}: ${message}` });
+    const log: LogTarget = {
+      debug: write('debug'),
+      info: write('info'),
+      warn: write('warn'),
+      error: write('error'),
+    };
+    attachLogger(bus, log);
+  });
+
+  for (const name of Object.keys(EVENTS) as EventName[]) {
+    it(`writes one line for ${name}`, () => {
+      bus.emit(name, EVENTS[name]);
+      assert.deepEqual(
+        lines.map(({ line }) => line),
+        [LINES[name]],
+      );
+    });
+  }
+
+  it('gives the fields of the event along, errors as `err`', () => {
+    bus.emit('job:failed', EVENTS['job:failed']);
+    assert.deepEqual(lines[0]?.fields, {
+      ...attempt,
+      err: error,
+      willRetry: true,
+      nextRunAt: at,
+      duration: 5,
+    });
+  });
+
+  it('writes no result: it may be anybody’s data', () => {
+    bus.emit('job:complete', EVENTS['job:complete']);
+    assert.ok(!JSON.stringify(lines).includes('hunter2'));
+  });
+
+  it('raises its voice when a job failed for good, and when the worker did', () => {
+    bus.emit('job:failed', { ...EVENTS['job:failed'], willRetry: false, nextRunAt: null });
+    bus.emit('worker:state', { state: 'Error', previous: 'Starting', error });
+    assert.deepEqual(
+      lines.map(({ line }) => line),
+      ['error: emails failed for good (attempt 2)', 'error: worker error'],
+    );
+  });
+
+  it('has words for what is missing', () => {
+    bus.emit('job:cancelled', { ...job, reason: null });
+    bus.emit('job:progress', { ...job, value: 1, note: null });
+    bus.emit('job:stalled', { ...EVENTS['job:stalled'], lockedBy: null });
+    assert.deepEqual(
+      lines.map(({ line }) => line),
+      [
+        'info: emails cancelled: no reason given',
+        'debug: emails is at 1',
+        'warn: emails recovered from a worker, whose lock expired; now SCHEDULED',
+      ],
+    );
+  });
+});

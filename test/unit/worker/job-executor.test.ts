@@ -1,0 +1,371 @@
+import assert from 'node:assert/strict';
+import { z } from 'zod';
+import { resolveOptions } from '../../../src/config/options.js';
+import { CancelJob, SnoozeJob } from '../../../src/domain/control-flow.js';
+import type { JobDocument } from '../../../src/domain/job.js';
+import type { JobContext } from '../../../src/worker/handler.js';
+import { HandlerRegistry } from '../../../src/worker/handler-registry.js';
+import { JobExecutor, type Attempt, type Execution } from '../../../src/worker/job-executor.js';
+import { aJob } from '../../support/a-job.js';
+import { signal } from '../../support/events.js';
+import { ManualClock } from '../../support/manual-clock.js';
+import { turns } from '../../support/turns.js';
+
+type Handler = (payload: unknown, job: JobContext) => unknown;
+
+const options = resolveOptions({
+  uri: 'mongodb://unused',
+  timeout: 10_000,
+  timeoutGrace: 500,
+  retries: { max: 3, base: 1000, jitter: 'none' },
+});
+
+/** Ends as soon as its signal is aborted. */
+const heeding: Handler = (_, job) =>
+  new Promise((_resolve, reject) => {
+    job.signal.addEventListener('abort', () => reject(job.signal.reason as Error));
+  });
+/** Never ends. */
+const deaf: Handler = () => new Promise(() => undefined);
+
+describe('JobExecutor', () => {
+  let clock: ManualClock;
+  let registry: HandlerRegistry;
+  let executor: JobExecutor;
+  let progress: unknown[];
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    registry = new HandlerRegistry();
+    progress = [];
+    executor = new JobExecutor({
+      registry,
+      clock,
+      options,
+      random: () => 0.5,
+      saveProgress: async (job, value, note) => progress.push([job._id, value, note]) > 0,
+    });
+  });
+
+  function start(handler: Handler, fields: Partial<JobDocument> = {}, settings: object = {}): Execution {
+    registry.register('work', handler, settings);
+    return executor.run(aJob({ status: 'RUNNING', ...fields }));
+  }
+
+  function attemptOf(handler: Handler, fields?: Partial<JobDocument>, settings?: object): Promise<Attempt> {
+    return start(handler, fields, settings).attempt;
+  }
+
+  /** What a promise has come to so far. */
+  async function soFar<T>(promise: Promise<T>): Promise<T | 'pending'> {
+    await turns();
+    return Promise.race([promise, Promise.resolve('pending' as const)]);
+  }
+
+  it('gives the outcome with its times', async () => {
+    const { promise, fire } = signal<string>();
+    const { attempt, ended } = start(() => promise);
+    await turns();
+    clock.advance(1500);
+    fire('done');
+    assert.deepEqual(await attempt, {
+      outcome: { kind: 'completed', result: 'done' },
+      startedAt: new Date('2026-01-01T00:00:00Z'),
+      finishedAt: new Date('2026-01-01T00:00:01.500Z'),
+      duration: 1500,
+      log: [],
+      stuck: false,
+    });
+    await ended;
+    assert.equal(clock.sleepers, 0, 'no timer may be left');
+  });
+
+  it('gives the handler what it is promised', async () => {
+    let seen: JobContext | undefined;
+    const job = aJob({ status: 'RUNNING', payload: { to: 'a' }, attempts: 1, fence: 7, queue: 'mails' });
+    registry.register('work', (payload: unknown, context: JobContext) => {
+      assert.equal(payload, job.payload);
+      seen = context;
+    });
+    await executor.run(job).attempt;
+    assert.ok(seen !== undefined);
+    const { id, taskType, queue, attempt, attempts, fence, payload, status, signal } = seen;
+    assert.deepEqual(
+      { id, taskType, queue, attempt, attempts, fence, payload, status, aborted: signal.aborted },
+      {
+        id: job._id,
+        taskType: 'work',
+        queue: 'mails',
+        attempt: 2,
+        attempts: 1,
+        fence: 7,
+        payload: { to: 'a' },
+        status: 'RUNNING',
+        aborted: false,
+      },
+    );
+    assert.equal(await seen.reportProgress(50), true);
+    assert.deepEqual(progress, [[job._id, 50, null]]);
+  });
+
+  it('takes the retries of the job over those of the handler over those of the scheduler', async () => {
+    const fail: Handler = () => {
+      throw new Error('boom');
+    };
+    const settings = { retries: { base: 2000, max: 5 } };
+    const { outcome } = await attemptOf(fail, { attempts: 2, retries: { base: 3000 } }, settings);
+    assert.deepEqual(outcome.kind === 'retry' && outcome.nextRunAt.getTime() - clock.now().getTime(), 12_000);
+  });
+
+  it('cancels and snoozes as the handler says', async () => {
+    const cancelled = await attemptOf(() => Promise.reject(new CancelJob('done elsewhere')));
+    assert.deepEqual(cancelled.outcome, { kind: 'cancelled', reason: 'done elsewhere' });
+    registry = new HandlerRegistry();
+    executor = new JobExecutor({ registry, clock, options, random: () => 0, saveProgress: async () => true });
+    const snoozed = await attemptOf(() => Promise.reject(new SnoozeJob('1h')));
+    assert.deepEqual(snoozed.outcome, { kind: 'snoozed', until: new Date('2026-01-01T01:00:00Z') });
+  });
+
+  it('counts a missing handler as a failed attempt', async () => {
+    const { outcome } = await executor.run(aJob({ status: 'RUNNING', taskType: 'unknown' })).attempt;
+    assert.equal(outcome.kind, 'retry');
+  });
+
+  describe('never rejects, whatever is thrown:', () => {
+    const refuse = (): never => {
+      throw new Error('no');
+    };
+    const revoked = Proxy.revocable({}, {});
+    revoked.revoke();
+    const hostile = new Error('x');
+    Object.defineProperty(hostile, 'message', { get: refuse });
+    for (const [what, thrown] of [
+      ['undefined', undefined],
+      ['null', null],
+      ['text', 'text'],
+      ['a symbol', Symbol('s')],
+      [
+        'a proxy that refuses everything',
+        new Proxy({}, { get: refuse, has: refuse, getPrototypeOf: refuse }),
+      ],
+      ['a revoked proxy', revoked.proxy],
+      ['an object that cannot be shown', { toString: refuse, toJSON: refuse, [Symbol.toPrimitive]: refuse }],
+      ['an object without a prototype', Object.create(null)],
+      ['an error whose message cannot be read', hostile],
+      ['a function', refuse],
+    ] as [string, unknown][]) {
+      it(what, async () => {
+        const { outcome } = await attemptOf(() => {
+          throw thrown as Error;
+        });
+        assert.equal(outcome.kind, 'retry');
+        assert.ok(outcome.error instanceof Error);
+      });
+    }
+
+    it('a thenable that throws', async () => {
+      const { outcome } = await attemptOf(() => ({ then: refuse }));
+      assert.equal(outcome.kind, 'retry');
+    });
+  });
+
+  describe('past the timeout', () => {
+    it('fails the attempt of a handler that heeds its signal', async () => {
+      const { attempt, ended } = start(heeding);
+      clock.advance(9999);
+      assert.equal(await soFar(attempt), 'pending');
+      clock.advance(1);
+      const { outcome, stuck, duration } = await attempt;
+      await ended;
+      assert.equal(outcome.kind, 'retry');
+      assert.equal((outcome.error as { code?: string }).code, 'JOB_TIMEOUT');
+      assert.deepEqual([stuck, duration], [false, 10_000]);
+      assert.equal(clock.sleepers, 0);
+    });
+
+    it('reports one that does not as stuck, after the grace time', async () => {
+      const { promise, fire } = signal();
+      const { attempt, ended } = start(() => promise);
+      clock.advance(10_000);
+      assert.equal(await soFar(attempt), 'pending');
+      clock.advance(499);
+      assert.equal(await soFar(attempt), 'pending');
+      clock.advance(1);
+      const { outcome, stuck } = await attempt;
+      assert.equal(outcome.kind, 'retry');
+      assert.equal(stuck, true);
+      assert.equal(await soFar(ended), 'pending', 'its slot stays taken');
+      fire();
+      await ended;
+    });
+
+    it('does not believe a handler that returned because of its signal', async () => {
+      const returning: Handler = (_, job) =>
+        new Promise((resolve) => {
+          job.signal.addEventListener('abort', () => resolve('partly done'));
+        });
+      const { attempt } = start(returning);
+      clock.advance(10_000);
+      assert.equal((await attempt).outcome.kind, 'retry');
+    });
+
+    for (const [whose, fields, settings, timeout] of [
+      ['of the job', { timeout: 100 }, { timeout: 200 }, 100],
+      ['of the handler', {}, { timeout: 200 }, 200],
+      ['of the scheduler', {}, {}, 10_000],
+    ] as const) {
+      it(`goes by the timeout ${whose}`, async () => {
+        const { attempt } = start(heeding, fields, settings);
+        clock.advance(timeout - 1);
+        assert.equal(await soFar(attempt), 'pending');
+        clock.advance(1);
+        assert.equal((await attempt).outcome.kind, 'retry');
+      });
+    }
+  });
+
+  describe('with a maxRunningTime', () => {
+    const at = new Date('2026-01-01T00:00:00Z');
+
+    it('ends the job for good when all attempts together pass it', async () => {
+      const firstStartedAt = new Date(at.getTime() - 3000);
+      const { attempt } = start(heeding, { maxRunningTime: 5000, firstStartedAt });
+      clock.advance(1999);
+      assert.equal(await soFar(attempt), 'pending');
+      clock.advance(1);
+      const { outcome } = await attempt;
+      assert.equal(outcome.kind, 'failed');
+      assert.equal((outcome.error as { code?: string }).code, 'JOB_RAN_TOO_LONG');
+    });
+
+    it('runs nothing when it is passed already', async () => {
+      const firstStartedAt = new Date(at.getTime() - 5000);
+      const { outcome } = await attemptOf(() => assert.fail('must not run'), {
+        maxRunningTime: 5000,
+        firstStartedAt,
+      });
+      assert.equal(
+        outcome.kind === 'failed' && (outcome.error as { code?: string }).code,
+        'JOB_RAN_TOO_LONG',
+      );
+    });
+
+    it('leaves the timeout of an attempt alone when that comes first', async () => {
+      const { attempt } = start(heeding, { maxRunningTime: 60_000 });
+      clock.advance(10_000);
+      const { outcome } = await attempt;
+      assert.equal(outcome.kind === 'retry' && (outcome.error as { code?: string }).code, 'JOB_TIMEOUT');
+    });
+  });
+
+  describe('when it is aborted', () => {
+    for (const [kind, outcome] of [
+      ['cancelled', { kind: 'cancelled', reason: 'because' }],
+      ['lockLost', { kind: 'givenBack' }],
+      ['shutdown', { kind: 'givenBack' }],
+    ] as const) {
+      it(`by ${kind}: the handler sees why, the outcome follows`, async () => {
+        let reason: unknown;
+        const execution = start((_, job) => {
+          job.signal.addEventListener('abort', () => {
+            reason = job.signal.reason;
+          });
+          return heeding(_, job);
+        });
+        await turns();
+        const error = new Error('because');
+        execution.abort(kind, error);
+        assert.deepEqual((await execution.attempt).outcome, outcome);
+        assert.equal(reason, error);
+        assert.equal(clock.sleepers, 0);
+      });
+    }
+
+    it('keeps to the first reason', async () => {
+      const { promise, fire } = signal();
+      const execution = start(() => promise);
+      execution.abort('cancelled', new Error('first'));
+      execution.abort('lockLost', new Error('second'));
+      clock.advance(499);
+      await turns();
+      fire();
+      assert.deepEqual((await execution.attempt).outcome, { kind: 'cancelled', reason: 'first' });
+    });
+
+    it('leaves an attempt alone that is over', async () => {
+      let signal: AbortSignal | undefined;
+      const execution = start((_, job) => void (signal = job.signal));
+      const { outcome } = await execution.attempt;
+      execution.abort('cancelled', new Error('too late'));
+      assert.equal(outcome.kind, 'completed');
+      assert.equal(signal?.aborted, false);
+    });
+
+    it('gives no grace time of its own on shutdown: whoever stops keeps the time', async () => {
+      const execution = start(deaf);
+      execution.abort('shutdown', new Error('stops'));
+      clock.advance(3000);
+      assert.equal(await soFar(execution.attempt), 'pending');
+    });
+  });
+
+  describe('with a schema', () => {
+    const schema = z.object({ n: z.string().transform(Number) });
+
+    it('hands over what the schema makes of the payload, beside what was stored', async () => {
+      const handler: Handler = (payload, job) => [payload, job.payload];
+      const { outcome } = await attemptOf(handler, { payload: { n: '7' } }, { schema });
+      assert.deepEqual(outcome, { kind: 'completed', result: [{ n: 7 }, { n: '7' }] });
+    });
+
+    it('fails for good what does not fit, without running it', async () => {
+      const { outcome } = await attemptOf(
+        () => assert.fail('must not run'),
+        { payload: { n: 7 } },
+        { schema },
+      );
+      assert.equal(outcome.kind, 'failed');
+      assert.match(outcome.error.message, /does not fit its schema:\n {2}- payload\.n: /);
+    });
+
+    it('takes a schema that throws for an attempt that failed: it may pass', async () => {
+      const validate = (): never => {
+        throw new Error('broken schema');
+      };
+      const broken = { '~standard': { version: 1, vendor: 'test', validate } };
+      const { outcome } = await attemptOf(() => 1, {}, { schema: broken });
+      assert.equal(outcome.kind === 'retry' && outcome.error.message, 'broken schema');
+    });
+  });
+
+  describe('keeps the log lines of the attempt', () => {
+    it('in order, as text', async () => {
+      const { log } = await attemptOf((_, job) => {
+        job.log('first');
+        job.log(2 as unknown as string);
+      });
+      assert.deepEqual(log, ['first', '2']);
+    });
+
+    it('a thousand of them, and says that there were more', async () => {
+      const { log } = await attemptOf((_, job) => {
+        for (let i = 0; i < 5000; i++) job.log(`line ${i}`);
+      });
+      assert.equal(log.length, 1001);
+      assert.deepEqual(log.slice(-2), ['line 999', '… (more than 1000 lines)']);
+    });
+
+    it('each cut at 4 KiB', async () => {
+      const { log } = await attemptOf((_, job) => job.log('€'.repeat(5000)));
+      assert.ok(Buffer.byteLength(log[0] ?? '') <= 4096);
+      assert.match(log[0] ?? '', /^€+… \(cut\)$/);
+    });
+
+    it('without those written after its end', async () => {
+      let late: JobContext | undefined;
+      const { log } = await attemptOf((_, job) => void (late = job));
+      late?.log('too late');
+      assert.deepEqual(log, []);
+    });
+  });
+});
