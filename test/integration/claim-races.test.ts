@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { createStore, type Store } from '../../src/store/store.js';
+import type { ClaimedJob } from '../../src/worker/claimed-job.js';
+import { JobPicker } from '../../src/worker/job-picker.js';
+import { aJob } from '../support/a-job.js';
+import { useSharedDatabase } from '../support/shared-database.js';
+import { after } from '../support/instants.js';
+import { ManualClock } from '../support/manual-clock.js';
+import { turns } from '../support/turns.js';
+
+const NOBODY_ELSE = { withoutSuspects: false, exclude: [] };
+
+/** The reference takes one job per command; the batch form has to be as good. */
+const FORMS: Record<string, (picker: JobPicker) => Promise<ClaimedJob[]>> = {
+  pickOne: async (picker) => [await picker.pickOne(NOBODY_ELSE)].filter((one) => one !== null),
+  pickMany: (picker) => picker.pickMany({ ...NOBODY_ELSE, slots: 5, buffer: 0 }),
+  'pickMany into the buffer': (picker) => picker.pickMany({ ...NOBODY_ELSE, slots: 2, buffer: 6 }),
+};
+
+describe('claim races', () => {
+  const database = useSharedDatabase();
+  const clock = new ManualClock();
+  let store: Store;
+
+  beforeEach(() => {
+    store = createStore(database.collections);
+  });
+
+  /** A far one takes its time between reading what is due and taking it, so that others come in between. */
+  function picker(workerId: string, { far = false } = {}): JobPicker {
+    const findDue: Store['findDue'] = async (...query) => {
+      const due = await store.findDue(...query);
+      if (far) await turns(30);
+      return due;
+    };
+    return new JobPicker({
+      store: { ...store, findDue },
+      clock,
+      random: Math.random,
+      workerId,
+      queues: ['default'],
+      taskTypes: () => ['work'],
+      leaseOf: () => 60_000,
+      onDoubt: () => assert.fail('no claim of this test fails'),
+    });
+  }
+
+  for (const [form, pick] of Object.entries(FORMS)) {
+    it(`C2 ${form}: of many workers each job goes to exactly one, and none is skipped`, async () => {
+      const { jobs } = database.collections;
+      await jobs.insertMany(Array.from({ length: 150 }, () => aJob()));
+      const claims: ClaimedJob[] = [];
+      const worker = async (workerId: string): Promise<void> => {
+        const mine = picker(workerId);
+        while ((await jobs.countDocuments({ status: 'SCHEDULED' })) > 0) claims.push(...(await pick(mine)));
+      };
+
+      await Promise.all(Array.from({ length: 8 }, (_, index) => worker(`worker ${index}`)));
+
+      assert.equal(claims.length, 150);
+      assert.equal(new Set(claims.map(({ job }) => job._id)).size, 150);
+      for (const { job, token } of claims) {
+        const stored = await jobs.findOne({ _id: job._id });
+        // What the worker believes it owns is what is stored.
+        assert.deepEqual(job, stored);
+        assert.equal(stored?.lockToken, token);
+        assert.equal(stored.fence, 1);
+      }
+    });
+
+    it(`C2 ${form}: a job that comes back meanwhile is never taken early or under a wrong fence`, async () => {
+      const { jobs } = database.collections;
+      const rounds = 4;
+      await jobs.insertMany(Array.from({ length: 24 }, () => aJob()));
+      const taken: string[] = [];
+      const worker = async (workerId: string, index: number): Promise<void> => {
+        const mine = picker(workerId, { far: index % 2 === 0 });
+        while ((await jobs.countDocuments({ status: 'SCHEDULED' })) > 0) {
+          clock.advance(1);
+          for (const { job, token } of await pick(mine)) {
+            taken.push(`${job._id}:${job.fence}`);
+            const stored = await jobs.findOne({ _id: job._id });
+            assert.equal(stored?.lockToken, token);
+            assert.equal(stored.fence, job.fence);
+            assert.ok(stored.nextRunAt <= stored.queuedAt!, 'taken before it was due');
+            const now = clock.now();
+            // Given back it is due as before: a stale read must miss it by its fence. Rescheduled, by its date.
+            if (taken.length % 3 === 0) {
+              assert.equal(await store.giveBack(token, [job._id], now), 1);
+              continue;
+            }
+            const nextRunAt = after(3, now);
+            const [result] = await store.settle([
+              {
+                jobId: job._id,
+                token,
+                workerId,
+                startedAt: now,
+                finishedAt: now,
+                outcome:
+                  job.attempts < rounds
+                    ? { kind: 'retry', error: new Error('again'), nextRunAt }
+                    : { kind: 'completed', result: null },
+              },
+            ]);
+            assert.equal(result, 'settled');
+          }
+        }
+      };
+
+      await Promise.all(Array.from({ length: 8 }, (_, index) => worker(`worker ${index}`, index)));
+
+      assert.ok(taken.length > 24 * rounds);
+      assert.equal(new Set(taken).size, taken.length, 'a job was started twice under one fence');
+      assert.equal(await jobs.countDocuments({ status: 'COMPLETED', attempts: rounds }), 24);
+    });
+  }
+});

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import type { SchedulerEvents } from '../../src/index.js';
+import { byHand } from '../support/by-hand.js';
+import { useSharedDatabase } from '../support/shared-database.js';
+import { nextEvent, recordEvents } from '../support/events.js';
+import { after } from '../support/instants.js';
+
+describe('events', () => {
+  const database = useSharedDatabase();
+
+  it('C11 job:start and job:complete carry the documented fields, in that order', async () => {
+    const { scheduler, clock } = byHand(database);
+    const events = recordEvents(scheduler, 'job:start', 'job:complete', 'job:failed');
+    scheduler.registerHandler('work', () => {
+      clock.advance(1500);
+      return { sent: true };
+    });
+    const { id } = await scheduler.dispatch('work', null, { queue: 'default' });
+    await scheduler.run();
+    const common = { jobId: id, taskType: 'work', queue: 'default', attempt: 1, fence: 1 };
+    assert.deepEqual(events, [
+      { name: 'job:start', event: common },
+      { name: 'job:complete', event: { ...common, result: { sent: true }, duration: 1500 } },
+    ]);
+  });
+
+  it('C11 job:failed comes for every failed attempt, and says whether and when it is tried again', async () => {
+    const { scheduler, clock } = byHand(database);
+    const events: SchedulerEvents['job:failed'][] = [];
+    scheduler.on('job:failed', (event) => events.push(event));
+    const thrown = new Error('broken');
+    scheduler.registerHandler('work', () => {
+      throw thrown;
+    });
+    const { id } = await scheduler.dispatch('work', null, { retries: { max: 2, jitter: 'none' } });
+    await scheduler.run();
+    clock.advance(1000);
+    await scheduler.run();
+    const common = { jobId: id, taskType: 'work', queue: 'default', error: thrown, duration: 0 };
+    assert.deepEqual(events, [
+      { ...common, attempt: 1, fence: 1, willRetry: true, nextRunAt: after(1000) },
+      { ...common, attempt: 2, fence: 2, willRetry: false, nextRunAt: null },
+    ]);
+    assert.equal(events[0]?.error, thrown, 'the very error that was thrown');
+  });
+
+  it('C11 an event follows the write that it announces', async () => {
+    const { scheduler } = byHand(database);
+    const seen: (string | undefined)[] = [];
+    const read = async ({ jobId }: { jobId: string }): Promise<void> => {
+      seen.push((await database.collections.jobs.findOne({ _id: jobId }))?.status);
+    };
+    const pending: Promise<void>[] = [];
+    scheduler.on('job:complete', (event) => pending.push(read(event)));
+    scheduler.on('job:failed', (event) => pending.push(read(event)));
+    scheduler.registerHandler('good', () => undefined);
+    scheduler.registerHandler('bad', () => Promise.reject(new Error('no')), { retries: { max: 1 } });
+    await scheduler.dispatch('good');
+    await scheduler.dispatch('bad');
+    await scheduler.run();
+    await Promise.all(pending);
+    assert.deepEqual(seen.sort(), ['COMPLETED', 'FAILED']);
+  });
+
+  it('C11 a listener that throws or rejects stops neither the job nor the other listeners', async () => {
+    const { scheduler } = byHand(database);
+    const errors: string[] = [];
+    scheduler.on('listener:error', ({ event, error }) => errors.push(`${event}: ${error.message}`));
+    scheduler.on('listener:error', () => {
+      throw new Error('even here');
+    });
+    scheduler.on('job:start', () => {
+      throw new Error('thrown');
+    });
+    scheduler.on('job:complete', async () => Promise.reject(new Error('rejected')));
+    const complete = nextEvent(scheduler, 'job:complete');
+    scheduler.registerHandler('work', () => undefined);
+    const { id } = await scheduler.dispatch('work');
+    await scheduler.run();
+    await complete;
+    assert.equal((await scheduler.getJob(id))?.status, 'COMPLETED');
+    assert.deepEqual(errors, ['job:start: thrown', 'job:complete: rejected']);
+  });
+
+  it('C11 listeners come and go', async () => {
+    const { scheduler } = byHand(database);
+    const heard: string[] = [];
+    const always = (): void => void heard.push('always');
+    const gone = (): void => void heard.push('gone');
+    scheduler.on('job:complete', always).once('job:complete', () => heard.push('once'));
+    scheduler.on('job:complete', gone).off('job:complete', gone);
+    scheduler.registerHandler('work', () => undefined);
+    for (let i = 0; i < 2; i++) {
+      await scheduler.dispatch('work');
+      await scheduler.run();
+    }
+    assert.deepEqual(heard, ['always', 'once', 'always']);
+  });
+});

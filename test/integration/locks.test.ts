@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import type { ChronosError, SchedulerEvents } from '../../src/index.js';
+import { byHand, inProcess, passTime } from '../support/by-hand.js';
+import { useSharedDatabase } from '../support/shared-database.js';
+import { nextEvent, recordEvents, signal } from '../support/events.js';
+import { failing } from '../support/fail-point.js';
+import { after } from '../support/instants.js';
+import { turns } from '../support/turns.js';
+import { until } from '../support/until.js';
+
+describe('locks on jobs', () => {
+  const database = useSharedDatabase();
+
+  it('C8 J12 a claim locks for the lease of the task type, and settling ends it', async () => {
+    const { scheduler } = byHand(database, { lockTimeout: '60s' });
+    const locks: unknown[] = [];
+    const look = async (_: unknown, { id }: { id: string }): Promise<void> => {
+      const job = await database.collections.jobs.findOne({ _id: id });
+      locks.push([job?.taskType, job?.lockedBy, job?.lockedUntil]);
+    };
+    scheduler.registerHandler('plain', look);
+    scheduler.registerHandler('patient', look, { lease: '10m' });
+    const { id } = await scheduler.dispatch('plain');
+    await scheduler.dispatch('patient');
+    await scheduler.run();
+    assert.deepEqual(locks.sort(), [
+      ['patient', scheduler.workerId, after(600_000)],
+      ['plain', scheduler.workerId, after(60_000)],
+    ]);
+    const { jobs } = database.collections;
+    const job = await jobs.findOne({ _id: id });
+    assert.deepEqual([job?.lockedBy, job?.lockedUntil, job?.lockToken], [null, null, null]);
+  });
+
+  it('C8 the lock of a long job is renewed in good time, for as long as it runs', async () => {
+    const { scheduler, clock } = byHand(database, { lockTimeout: '60s' });
+    const release = signal();
+    const { jobs } = database.collections;
+    scheduler.registerHandler('long', () => release.promise);
+    const started = nextEvent(scheduler, 'job:start');
+    const { id } = await scheduler.dispatch('long');
+    const pass = scheduler.run();
+    await started;
+    await turns();
+    // Two lock times, in steps so small that the database keeps up.
+    for (let second = 1; second <= 120; second++) {
+      clock.advance(1000);
+      const { lockedUntil } = (await jobs.findOne({ _id: id }))!;
+      assert.ok(lockedUntil! > clock.now(), `expired after ${second} s`);
+    }
+    assert.ok((await jobs.findOne({ _id: id }))!.lockedUntil! > after(120_000));
+    release.fire();
+    await pass;
+    assert.equal((await scheduler.getJob(id))?.status, 'COMPLETED');
+  });
+
+  it('C8 a job longer than its lock is not taken by another worker that sweeps', async () => {
+    const options = { lockTimeout: '900ms', heartbeatInterval: '200ms', sweepInterval: '50ms' } as const;
+    // The real thing: renewal in its thread, by the database's clock.
+    const worker = database.scheduler(options);
+    const sweeping = database.scheduler({ ...options, ...inProcess, queues: ['elsewhere'] });
+    const events = recordEvents(sweeping, 'job:stalled');
+    const release = signal();
+    worker.registerHandler('long', () => release.promise);
+    const { id } = await worker.dispatch('long');
+    const started = nextEvent(worker, 'job:start');
+    await Promise.all([worker.start(), sweeping.start()]);
+    await started;
+    const { jobs } = database.collections;
+    const first = (await jobs.findOne({ _id: id }))!.lockedUntil!;
+    await until('the lock is renewed three times over', async () => {
+      const { lockedUntil } = (await jobs.findOne({ _id: id }))!;
+      return lockedUntil!.getTime() > first.getTime() + 2700;
+    });
+    release.fire();
+    await nextEvent(worker, 'job:complete');
+    assert.deepEqual(events, []);
+    const job = await worker.getJob(id);
+    assert.deepEqual([job?.status, job?.fence, job?.crashes], ['COMPLETED', 1, 0]);
+  });
+
+  it('C8 a handler whose lock could not be renewed is aborted before the lock runs out, and counts nothing', async () => {
+    const { scheduler, clock } = byHand(database, { lockTimeout: '60s', concurrency: 1 });
+    const aborted = signal<{ reason: ChronosError; at: Date }>();
+    const troubles = recordEvents(scheduler, 'worker:trouble');
+    scheduler.registerHandler('long', async (_, job) => {
+      if (job.fence > 1) return;
+      await new Promise((resolve) => {
+        job.signal.addEventListener('abort', resolve);
+      });
+      aborted.fire({ reason: job.signal.reason as ChronosError, at: clock.now() });
+    });
+    const started = nextEvent(scheduler, 'job:start');
+    const { id } = await scheduler.dispatch('long');
+    const pass = scheduler.run();
+    await started;
+    await failing(database, { commands: ['update'], how: 'refused' }, async () => {
+      const { reason, at } = await passTime(clock, aborted.promise);
+      assert.equal(reason.code, 'LOCK_LOST');
+      // At 80 % of the lease.
+      assert.ok(at >= after(48_000) && at < after(60_000), at.toISOString());
+    });
+    await passTime(
+      clock,
+      pass.then(() => scheduler.run()),
+      100,
+    );
+    assert.equal((troubles[0]?.event as SchedulerEvents['worker:trouble']).operation, 'renew locks');
+    const job = await scheduler.getJob(id);
+    assert.deepEqual([job?.status, job?.attempts, job?.crashes], ['COMPLETED', 0, 0]);
+    assert.deepEqual(
+      (await scheduler.getExecutions(id)).map(({ outcome }) => outcome),
+      ['givenBack', 'completed'],
+    );
+  });
+
+  it('C8 a lock that somebody else has by now aborts the handler at the next renewal', async () => {
+    const { scheduler, clock } = byHand(database, { lockTimeout: '60s' });
+    const { jobs } = database.collections;
+    const lost = nextEvent(scheduler, 'job:lockLost');
+    let code: string | undefined;
+    scheduler.registerHandler('long', async (_, job) => {
+      await new Promise((resolve) => {
+        job.signal.addEventListener('abort', resolve);
+      });
+      code = (job.signal.reason as ChronosError).code;
+    });
+    const started = nextEvent(scheduler, 'job:start');
+    const { id } = await scheduler.dispatch('long');
+    const pass = scheduler.run();
+    await started;
+    await turns();
+    await jobs.updateOne({ _id: id }, { $set: { lockToken: 'other', lockedBy: 'other', fence: 2 } });
+    const before = await jobs.findOne({ _id: id });
+    clock.advance(20_000);
+    assert.equal((await lost).jobId, id);
+    await pass;
+    assert.equal(code, 'LOCK_LOST');
+    assert.deepEqual(await jobs.findOne({ _id: id }), before);
+  });
+});

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { aJob } from '../support/a-job.js';
+import { byHand } from '../support/by-hand.js';
+import { TestDatabase } from '../support/database.js';
+import { useSharedDatabase } from '../support/shared-database.js';
+import { nextEvent } from '../support/events.js';
+import { turns } from '../support/turns.js';
+
+describe('run', () => {
+  const database = useSharedDatabase();
+
+  it('J13 runs up to that many due jobs, 32 by default, and returns how many', async () => {
+    const { scheduler } = byHand(database);
+    scheduler.registerHandler('work', () => undefined);
+    await scheduler.dispatchMany(Array.from({ length: 50 }, () => ({ taskType: 'work' })));
+    await scheduler.dispatch('work', null, { delay: '1h' });
+    assert.equal(await scheduler.run(7), 7);
+    assert.equal(await scheduler.run(), 32);
+    assert.equal(await scheduler.run(), 11);
+    assert.equal(await scheduler.run(), 0);
+    assert.equal(await database.collections.jobs.countDocuments({ status: 'COMPLETED' }), 50);
+  });
+
+  it('J13 resolves after the jobs have settled', async () => {
+    const { scheduler } = byHand(database);
+    scheduler.registerHandler('work', () => turns(20));
+    await scheduler.dispatchMany(Array.from({ length: 12 }, () => ({ taskType: 'work' })));
+    await scheduler.run();
+    const { jobs, executions } = database.collections;
+    assert.equal(await jobs.countDocuments({ status: 'COMPLETED', lockedBy: null }), 12);
+    assert.equal(await executions.countDocuments({ outcome: 'completed' }), 12);
+  });
+
+  it('C1 runs no more at once than concurrency says, also in a pass', async () => {
+    const { scheduler } = byHand(database, { concurrency: 3 });
+    let running = 0;
+    let peak = 0;
+    scheduler.registerHandler('work', async () => {
+      peak = Math.max(peak, ++running);
+      await turns(50);
+      running--;
+    });
+    await scheduler.dispatchMany(Array.from({ length: 20 }, () => ({ taskType: 'work' })));
+    assert.equal(await scheduler.run(), 20);
+    assert.equal(peak, 3);
+  });
+
+  it('Y8 one failing job does not stop the others of the pass', async () => {
+    const { scheduler } = byHand(database, { concurrency: 2 });
+    scheduler.registerHandler('good', () => undefined);
+    scheduler.registerHandler('bad', () => {
+      throw new Error('broken');
+    });
+    scheduler.registerHandler('worse', () => Promise.reject(new Error('broken')));
+    for (let i = 0; i < 5; i++)
+      await scheduler.dispatchMany(
+        ['bad', 'good', 'worse'].map((taskType) => ({ taskType, options: { retries: { max: 1 } } })),
+      );
+    assert.equal(await scheduler.run(), 15);
+    const { jobs } = database.collections;
+    assert.equal(await jobs.countDocuments({ taskType: 'good', status: 'COMPLETED' }), 5);
+    assert.equal(await jobs.countDocuments({ taskType: { $ne: 'good' }, status: 'FAILED' }), 10);
+  });
+
+  it('J13 runs every suspect that is due, one at a time', async () => {
+    const { scheduler } = byHand(database, { concurrency: 4 });
+    let running = 0;
+    let peak = 0;
+    scheduler.registerHandler('work', async (_, job) => {
+      if (job.crashes === 0) return;
+      peak = Math.max(peak, ++running);
+      await turns(20);
+      running--;
+    });
+    await database.collections.jobs.insertMany([
+      ...Array.from({ length: 5 }, () => aJob({ crashes: 1 })),
+      ...Array.from({ length: 5 }, () => aJob()),
+    ]);
+    assert.equal(await scheduler.run(), 10);
+    assert.equal(peak, 1);
+  });
+
+  it('J13 beside others: two passes at once share the jobs', async () => {
+    const schedulers = [byHand(database).scheduler, byHand(database).scheduler];
+    const starts: string[] = [];
+    for (const scheduler of schedulers)
+      scheduler.registerHandler('work', (_, job) => void starts.push(job.id));
+    await schedulers[0]!.dispatchMany(Array.from({ length: 60 }, () => ({ taskType: 'work' })));
+    let ran = 0;
+    for (let i = 0; i < 10 && ran < 60; i++)
+      ran += (await Promise.all(schedulers.map((one) => one.run(20)))).reduce((a, b) => a + b);
+    assert.equal(ran, 60);
+    assert.equal(new Set(starts).size, 60);
+    assert.equal(starts.length, 60);
+  });
+
+  it('J13 refuses a batch that is no whole number from 1', async () => {
+    const { scheduler } = byHand(database);
+    for (const batch of [0, -1, 1.5, NaN, '5', { $gt: 0 }])
+      await assert.rejects(scheduler.run(batch as number), { code: 'INVALID_ARGUMENT' });
+  });
+});
+
+describe('install', () => {
+  const database = new TestDatabase();
+  before(() => database.open());
+  after(() => database.close());
+
+  it('J13 creates collections, indexes and validators, from many processes at once, as often as one likes', async () => {
+    const schedulers = Array.from({ length: 4 }, () => byHand(database).scheduler);
+    await database.connection.dropDatabase();
+    await Promise.all(schedulers.map((scheduler) => scheduler.install()));
+    await schedulers[0]!.install();
+
+    const { jobs } = database.collections;
+    const indexes = await jobs.indexes();
+    assert.deepEqual(
+      indexes.map(({ name, key, partialFilterExpression }) => ({ name, key, partialFilterExpression })),
+      [
+        { name: '_id_', key: { _id: 1 }, partialFilterExpression: undefined },
+        {
+          name: 'claim',
+          key: { queue: 1, taskType: 1, priority: 1, nextRunAt: 1, _id: 1 },
+          partialFilterExpression: { status: 'SCHEDULED' },
+        },
+        {
+          name: 'locks',
+          key: { lockedUntil: 1 },
+          partialFilterExpression: { status: { $in: ['QUEUED', 'RUNNING'] } },
+        },
+        { name: 'next_due', key: { nextRunAt: 1 }, partialFilterExpression: { status: 'SCHEDULED' } },
+        {
+          name: 'retention',
+          key: { finishedAt: 1 },
+          partialFilterExpression: { status: { $in: ['COMPLETED', 'FAILED', 'CANCELLED'] } },
+        },
+      ],
+    );
+    await assert.rejects(jobs.insertOne({ ...aJob(), nextRunAt: 'soon' as never }), /validation/);
+    await jobs.insertOne(aJob());
+  });
+});
+
+describe('forever', () => {
+  const database = useSharedDatabase();
+
+  it('J13 works until it is stopped, and resolves to what was left', async () => {
+    const { scheduler } = byHand(database);
+    scheduler.registerHandler('work', () => undefined);
+    const complete = nextEvent(scheduler, 'job:complete');
+    const running = nextEvent(scheduler, 'worker:state', ({ state }) => state === 'Running');
+    const over = scheduler.forever();
+    await running;
+    await scheduler.dispatch('work');
+    await complete;
+    await scheduler.stop();
+    assert.deepEqual(await over, { left: [] });
+    assert.equal(process.listenerCount('SIGTERM'), 0);
+  });
+});

@@ -1,0 +1,28 @@
+import type { AnyPayloads, Scheduler, SchedulerOptions } from '../../src/index.js';
+import { TestDatabase } from './database.js';
+
+/** One database for all tests of a file, emptied between them: much quicker than one for each. */
+class SharedDatabase extends TestDatabase {
+  readonly #opened: Scheduler<object>[] = [];
+
+  override scheduler<P extends object = AnyPayloads>(options: Partial<SchedulerOptions> = {}): Scheduler<P> {
+    const scheduler = super.scheduler<P>(options);
+    this.#opened.push(scheduler);
+    return scheduler;
+  }
+
+  async clear(): Promise<void> {
+    await Promise.all(this.#opened.splice(0).map((scheduler) => scheduler.stop('3s')));
+    const { jobs, executions, workers, locks } = this.collections;
+    await Promise.all([jobs, executions, workers, locks].map((collection) => collection.deleteMany()));
+  }
+}
+
+/** Call inside a `describe`. For tests that leave indexes and validators as they are. */
+export function useSharedDatabase(): TestDatabase {
+  const database = new SharedDatabase();
+  before(() => database.open());
+  afterEach(() => database.clear());
+  after(() => database.close());
+  return database;
+}
