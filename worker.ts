@@ -36,6 +36,7 @@ function createLogger({ logLevel, logFormat }: WorkerSettings): Logger {
     sync: true,
     colorize: process.stdout.isTTY,
     hideObject: true,
+    ignore: 'pid,hostname',
     translateTime: 'SYS:HH:MM:ss.l',
     messageFormat: '{msg}{if err.message}: {err.message}{end}{if jobId}  [{jobId}]{end}',
   });

@@ -1,4 +1,5 @@
 import type { StoredError } from './errors.js';
+import type { JobDocument } from './job.js';
 import type { OutcomeKind } from './outcome.js';
 
 /** One attempt of a job, as it is kept in the execution log. */
@@ -24,4 +25,24 @@ export interface ExecutionDocument {
 
 export function executionId(jobId: string, fence: number): string {
   return `${jobId}:${fence}`;
+}
+
+/** What an attempt adds to what its job says. */
+export type Ran = Pick<
+  ExecutionDocument,
+  'lockToken' | 'workerId' | 'startedAt' | 'finishedAt' | 'duration' | 'outcome' | 'error' | 'log'
+>;
+
+/** The row for an attempt of `job`, as it was while it ran; kept for `retention` milliseconds. */
+export function executionRow(job: JobDocument, ran: Ran, retention: number): ExecutionDocument {
+  return {
+    _id: executionId(job._id, job.fence),
+    jobId: job._id,
+    taskType: job.taskType,
+    queue: job.queue,
+    attempt: job.attempts + 1,
+    fence: job.fence,
+    ...ran,
+    expiresAt: new Date(ran.finishedAt.getTime() + retention),
+  };
 }

@@ -2,7 +2,7 @@ import type { ResolvedOptions } from '../config/options.js';
 import { backoffDelay } from '../domain/backoff.js';
 import type { Clock } from '../domain/clock.js';
 import { ChronosError, storedError } from '../domain/errors.js';
-import { executionId, type ExecutionDocument } from '../domain/execution.js';
+import { executionRow, type ExecutionDocument, type Ran } from '../domain/execution.js';
 import type { JobDocument } from '../domain/job.js';
 import { ranTooLongError, runsTooLong } from '../domain/outcome.js';
 import { TRANSITIONS } from '../domain/transitions.js';
@@ -137,13 +137,7 @@ export class Sweeper extends PeriodicService {
 
   #crashedRow(job: JobDocument, now: Date): ExecutionDocument {
     const startedAt = job.startedAt ?? now;
-    return {
-      _id: executionId(job._id, job.fence),
-      jobId: job._id,
-      taskType: job.taskType,
-      queue: job.queue,
-      attempt: job.attempts + 1,
-      fence: job.fence,
+    const ran: Ran = {
       lockToken: job.lockToken ?? '',
       workerId: job.lockedBy ?? '',
       startedAt,
@@ -152,8 +146,8 @@ export class Sweeper extends PeriodicService {
       outcome: 'crashed',
       error: storedError(crashed(job)),
       log: [],
-      expiresAt: new Date(now.getTime() + this.#parts.options.executionRetention),
     };
+    return executionRow(job, ran, this.#parts.options.executionRetention);
   }
 }
 

@@ -3,7 +3,7 @@ import type { Clock } from '../domain/clock.js';
 import { CancelJob } from '../domain/control-flow.js';
 import { ChronosError, storedError, toError, type StoredError } from '../domain/errors.js';
 import { cutText } from '../domain/text.js';
-import { executionId, type ExecutionDocument } from '../domain/execution.js';
+import { executionRow, type ExecutionDocument } from '../domain/execution.js';
 import type { JobDocument } from '../domain/job.js';
 import type { Outcome } from '../domain/outcome.js';
 import type { EventBus } from '../runtime/event-bus.js';
@@ -222,23 +222,16 @@ export class Settler {
 
   #row({ job, token, outcome, attempt }: Item): ExecutionDocument {
     const { workerId, executionRetention } = this.#parts;
-    return {
-      _id: executionId(job._id, job.fence),
-      jobId: job._id,
-      taskType: job.taskType,
-      queue: job.queue,
-      attempt: job.attempts + 1,
-      fence: job.fence,
-      lockToken: token,
-      workerId,
-      startedAt: attempt.startedAt,
-      finishedAt: attempt.finishedAt,
-      duration: attempt.duration,
+    const { startedAt, finishedAt, duration } = attempt;
+    const ran = {
+      startedAt,
+      finishedAt,
+      duration,
       outcome: outcome.kind,
       error: errorOf(outcome),
       log: [...attempt.log],
-      expiresAt: new Date(attempt.finishedAt.getTime() + executionRetention),
     };
+    return executionRow(job, { lockToken: token, workerId, ...ran }, executionRetention);
   }
 
   #report(operation: string, error: unknown, failures: number, retryIn: number): void {
