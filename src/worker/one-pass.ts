@@ -26,10 +26,13 @@ export class OnePass {
   async run(batch: number): Promise<number> {
     const { runner } = this.#parts;
     const ids = new Set<string>();
-    for (let waited = false; ids.size < batch && !this.#stopped.signal.aborted;) {
+    // Runs are counted, not jobs: one that is due again at once must not keep the pass going for ever.
+    let count = 0;
+    for (let waited = false; count < batch && !this.#stopped.signal.aborted;) {
       await runner.slotFree();
       if (runner.allStuck) break;
-      const { claimed, withoutSuspects } = await this.#claim(batch - ids.size);
+      const { claimed, withoutSuspects } = await this.#claim(batch - count);
+      count += claimed.length;
       for (const { job } of claimed) ids.add(job._id);
       if (claimed.length === 0 && (waited || !withoutSuspects)) break;
       // Suspects run one at a time: the next may be taken once this one is through.
@@ -37,7 +40,7 @@ export class OnePass {
       if (waited) await runner.settled(ids);
     }
     await runner.settled(ids);
-    return ids.size;
+    return count;
   }
 
   async #claim(most: number): Promise<{ claimed: ClaimedJob[]; withoutSuspects: boolean }> {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { SnoozeJob } from '../../src/index.js';
 import { aJob } from '../support/a-job.js';
 import { byHand } from '../support/by-hand.js';
 import { TestDatabase } from '../support/database.js';
@@ -78,6 +79,16 @@ describe('run', () => {
     ]);
     assert.equal(await scheduler.run(), 10);
     assert.equal(peak, 1);
+  });
+
+  it('J13 ends, however often a job asks to run again at once', async () => {
+    const { scheduler } = byHand(database);
+    scheduler.registerHandler('impatient', () => {
+      throw new SnoozeJob(0);
+    });
+    await scheduler.dispatch('impatient');
+    const count = await scheduler.run(10);
+    assert.ok(count >= 1 && count <= 10, String(count));
   });
 
   it('J13 beside others: two passes at once share the jobs', async () => {
