@@ -1,9 +1,15 @@
-export { Scheduler, type AdHoc, type AnyPayloads, type DispatchArguments } from './scheduler.js';
+export {
+  Scheduler,
+  type AdHoc,
+  type AnyPayloads,
+  type DispatchArguments,
+  type DispatchRequest,
+} from './scheduler.js';
 export type { StopReport } from './lifetime.js';
 export type { DispatchOptions } from './config/dispatch-options.js';
 export type { HandlerOptions } from './config/handler-options.js';
 export type { RetentionOptions, RetryOptions, SchedulerOptions } from './config/options.js';
-export type { DispatchRequest, DispatchResult } from './dispatch/dispatcher.js';
+export type { DispatchResult } from './dispatch/dispatcher.js';
 export type { Draft } from './dispatch/draft.js';
 export type { JobHandle } from './dispatch/job-handle.js';
 export type { JobView } from './dispatch/job-view.js';

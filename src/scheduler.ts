@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { DispatchOptions } from './config/dispatch-options.js';
 import type { HandlerOptions } from './config/handler-options.js';
 import { resolveOptions, type ResolvedOptions, type SchedulerOptions } from './config/options.js';
-import { Dispatcher, type DispatchRequest, type DispatchResult } from './dispatch/dispatcher.js';
+import { Dispatcher, type DispatchResult } from './dispatch/dispatcher.js';
 import { Draft } from './dispatch/draft.js';
 import type { JobHandle } from './dispatch/job-handle.js';
 import { viewOf, type JobView } from './dispatch/job-view.js';
@@ -32,6 +32,13 @@ export type AnyPayloads = Record<string, any>;
 export type DispatchArguments<P> = undefined extends P
   ? [payload?: P, options?: DispatchOptions & AdHoc<P>]
   : [payload: P, options?: DispatchOptions & AdHoc<P>];
+
+/** One job of `dispatchMany`, with the payload that the handler map has for its task type. */
+export type DispatchRequest<P extends object = AnyPayloads> = {
+  [T in keyof P & string]: { taskType: T; options?: DispatchOptions } & (undefined extends P[T]
+    ? { payload?: P[T] }
+    : { payload: P[T] });
+}[keyof P & string];
 
 export interface AdHoc<P> {
   /**
@@ -107,7 +114,7 @@ export class Scheduler<P extends object = AnyPayloads> {
 
   /** Stores many jobs, from anything that can be iterated, and reports on each in order. */
   async dispatchMany(
-    requests: Iterable<DispatchRequest> | AsyncIterable<DispatchRequest>,
+    requests: Iterable<DispatchRequest<P>> | AsyncIterable<DispatchRequest<P>>,
   ): Promise<DispatchResult[]> {
     return (await this.#dispatcher()).dispatchMany(requests);
   }

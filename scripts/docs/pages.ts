@@ -12,6 +12,8 @@ export async function generatePages(): Promise<{ path: URL; now: string; wanted:
   const options = await read('src/config/options.ts');
   const lifecycle = await read('docs/lifecycle.md');
   const reference = await read('docs/options.md');
+  const eventsPage = await read('docs/events.md');
+  const events = optionTable(await read('src/domain/events.ts'), 'SchedulerEvents', 'event');
   const tables = {
     scheduler: optionTable(options, 'SchedulerOptions'),
     retries: optionTable(options, 'RetryOptions'),
@@ -27,5 +29,6 @@ export async function generatePages(): Promise<{ path: URL; now: string; wanted:
       wanted: fill(lifecycle, 'transitions', transitionTable()),
     },
     { path: new URL('docs/options.md', ROOT), now: reference, wanted: filled },
+    { path: new URL('docs/events.md', ROOT), now: eventsPage, wanted: fill(eventsPage, 'events', events) },
   ];
 }

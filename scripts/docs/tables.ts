@@ -11,7 +11,7 @@ export function transitionTable(): string {
 }
 
 /** A table of an interface's properties and what their TSDoc says. */
-export function optionTable(source: string, interfaceName: string): string {
+export function optionTable(source: string, interfaceName: string, heading = 'option'): string {
   const file = ts.createSourceFile('options.ts', source, ts.ScriptTarget.Latest, true);
   const found = file.statements.find(
     (statement): statement is ts.InterfaceDeclaration =>
@@ -25,9 +25,9 @@ export function optionTable(source: string, interfaceName: string): string {
       throw new Error(
         `${interfaceName}.${member.name.getText()} has no comment that says its unit and default`,
       );
-    return `| \`${member.name.getText()}\` | \`${(member.type?.getText() ?? '').replaceAll('|', '\\|')}\` | ${text.replace(/\s+/g, ' ')} |`;
+    return `| \`${member.name.getText().replaceAll("'", '')}\` | \`${(member.type?.getText() ?? '').replaceAll('|', '\\|').replace(/\s+/g, ' ')}\` | ${text.replace(/\s+/g, ' ')} |`;
   });
-  return ['| option | type | meaning |', '|---|---|---|', ...rows].join('\n');
+  return [`| ${heading} | type | meaning |`, '|---|---|---|', ...rows].join('\n');
 }
 
 /** Puts the table between the marks `<!-- name -->` and `<!-- /name -->` of a page. */

@@ -16,12 +16,15 @@ export type LifecycleState = 'Stopped' | 'Starting' | 'Running' | 'Stopping' | '
 
 /** Every event of a Scheduler and what its listeners receive. Job events follow the write they announce. */
 export interface SchedulerEvents {
+  /** A handler starts, under a lock that is written. */
   'job:start': AttemptEvent;
   /** `duration` in milliseconds; `result` as the handler returned it. */
   'job:complete': AttemptEvent & { result: unknown; duration: number };
   /** Every failed attempt; `willRetry` says whether it was the last, `nextRunAt` when the next one is due. */
   'job:failed': AttemptEvent & { error: Error; willRetry: boolean; nextRunAt: Date | null; duration: number };
+  /** Cancelled here: while it waited, by its handler, or by its worker on request. */
   'job:cancelled': JobEvent & { reason: string | null };
+  /** The handler asked to run later; it counts as no attempt. */
   'job:snoozed': AttemptEvent & { until: Date };
   /** Returned unfinished because this worker stops; it counts as no attempt. */
   'job:givenBack': AttemptEvent;
@@ -34,13 +37,17 @@ export interface SchedulerEvents {
   };
   /** This worker's lock was lost; whatever the handler came to was dropped. */
   'job:lockLost': AttemptEvent;
+  /** What the handler reported, once it is stored. */
   'job:progress': JobEvent & { value: number; note: string | null };
   /** A handler ignores its aborted signal; its slot stays taken until it ends. */
   'worker:stuck': AttemptEvent & { runningFor: number };
+  /** Every change of `scheduler.state`. */
   'worker:state': { state: LifecycleState; previous: LifecycleState; error?: Error };
   /** An operation on MongoDB failed and is tried again; `failures` in a row. */
   'worker:trouble': { operation: string; error: Error; failures: number; retryIn: number };
+  /** The operation works again. */
   'worker:recovered': { operation: string; failures: number };
+  /** A listener threw, or rejected; the others were called all the same. */
   'listener:error': { event: string; error: Error };
 }
 

@@ -33,3 +33,7 @@ scheduler.registerHandler('sendEmail', (payload) => {
   // refused: a part that the payload does not have
   return payload.subject;
 });
+// refused: one of many with a payload of another type
+await scheduler.dispatchMany([{ taskType: 'sendEmail', payload: { to: 5 } }]);
+// refused: one of many of an unknown task type
+await scheduler.dispatchMany([{ taskType: 'sendMail', payload: { to: 'a' } }]);
