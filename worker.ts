@@ -57,11 +57,20 @@ async function loadHandlers(scheduler: Scheduler, path: string | undefined, log:
     );
   })) as Record<string, unknown>;
   const { default: main, ...named } = module;
-  if (typeof main === 'function') await (main as (scheduler: Scheduler) => unknown)(scheduler);
-  const handlers =
-    typeof main === 'function' ? {} : { ...named, ...(main as Record<string, unknown> | undefined) };
-  for (const [taskType, handler] of Object.entries(handlers)) {
-    scheduler.registerHandler(taskType, handler as (payload: unknown) => unknown);
+  try {
+    if (typeof main === 'function') await (main as (scheduler: Scheduler) => unknown)(scheduler);
+    const handlers =
+      typeof main === 'function' ? {} : { ...named, ...(main as Record<string, unknown> | undefined) };
+    for (const [taskType, handler] of Object.entries(handlers)) {
+      scheduler.registerHandler(taskType, handler as (payload: unknown) => unknown);
+    }
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new ChronosError(
+      'INVALID_ENVIRONMENT',
+      `HANDLERS: ${path} did not register its handlers: ${message} (its exports must be handlers, or a default function that receives the scheduler)`,
+      { cause },
+    );
   }
 }
 

@@ -4,7 +4,12 @@ import { Scheduler } from '../src/index.js';
 
 const scheduler = new Scheduler({ uri: process.env['MONGODB_URI'] ?? 'mongodb://127.0.0.1:27017/chronos' });
 
-await scheduler.install();
+try {
+  await scheduler.install();
+} catch (error) {
+  console.error((error as Error).message);
+  process.exit(3);
+}
 await scheduler.dispatch('sendEmail', { to: 'ada@example.org', subject: 'Welcome' });
 await scheduler.dispatch('sendEmail', { to: 'grace@example.org', subject: 'Welcome' }, { priority: 10 });
 await scheduler.dispatch('generateReport', { name: 'November', pages: 5 });

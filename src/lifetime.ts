@@ -113,8 +113,11 @@ export class Lifetime {
     this.#life.enter('Starting');
     try {
       const { engine, sweeper, pruner, heartbeat } = await this.connect();
+      this.#assertStarting();
       await this.ensureInstalled();
+      this.#assertStarting();
       await engine.start();
+      this.#assertStarting();
       for (const service of [heartbeat, sweeper, pruner]) service.start();
       this.#life.enter('Running');
     } catch (thrown) {
@@ -126,7 +129,14 @@ export class Lifetime {
     }
   }
 
+  #assertStarting(): void {
+    if (this.state !== 'Starting')
+      throw new ChronosError('WRONG_STATE', 'the scheduler was stopped while it started');
+  }
+
   async #stop(budget: number): Promise<StopReport> {
+    // A listener may call this from within start(), before that has returned.
+    await Promise.resolve();
     if (this.#parts === undefined && this.#starting === undefined) return { left: [] };
     this.#life.enter('Stopping');
     // A start in progress gives up waiting for the database, and then finds that it was stopped.
@@ -149,7 +159,7 @@ export class Lifetime {
     // The database may be gone; that others see this process go is the last that matters then.
     await heartbeat.farewell().catch(() => undefined);
     detach();
-    await database.close();
+    await database.close().catch(() => undefined);
     this.#parts = undefined;
     return { left: left.map(({ _id, taskType }) => ({ id: _id, taskType })) };
   }

@@ -25,7 +25,7 @@ const MOST_CONNECTIONS = 50;
 const STALE_CLOCK = 60_000;
 
 /** Where these fail, owners elsewhere may be cut off too. */
-const OUTAGE_SIGNS = new Set(['renew locks', 'settle', 'reach MongoDB']);
+const OUTAGE_SIGNS = new Set(['renew locks', 'settle']);
 
 /** Everything a connected Scheduler consists of. Nothing runs yet. */
 export interface Parts {
@@ -74,7 +74,12 @@ export async function openParts({
     },
   });
   const synchronise = async (): Promise<void> => measured?.synchronise(database.readServerTime);
-  await synchronise();
+  try {
+    await synchronise();
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
   const store = createStore(database.collections);
   const taskTypes = (): readonly string[] => registry.taskTypes;
   const engine = new WorkerEngine({

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { resolveWithLock } from './config/call-options.js';
 import type { DispatchOptions } from './config/dispatch-options.js';
 import type { HandlerOptions } from './config/handler-options.js';
 import { resolveOptions, type ResolvedOptions, type SchedulerOptions } from './config/options.js';
@@ -12,7 +13,7 @@ import { ChronosError } from './domain/errors.js';
 import type { EventName, LifecycleState } from './domain/events.js';
 import type { ExecutionDocument } from './domain/execution.js';
 import type { Instant } from './domain/instant.js';
-import { checkJobId } from './domain/names.js';
+import { checkJobId, checkReason } from './domain/names.js';
 import { Lifetime, type StopReport } from './lifetime.js';
 import type { PruneCounts } from './maintenance/pruner.js';
 import { EventBus, type Listener } from './runtime/event-bus.js';
@@ -147,6 +148,7 @@ export class Scheduler<P extends object = AnyPayloads> {
   /** Cancels a job that waits; asks the worker of one that runs. The answer says which. */
   async cancel(jobId: string, reason?: string): Promise<CancelAnswer> {
     checkJobId(jobId);
+    checkReason(reason);
     const { store, clock, engine } = await this.#lifetime.connect();
     const answer = await store.cancel(jobId, reason ?? null, clock.now());
     if (answer.answer === 'cancelled' || answer.answer === 'requested') {
@@ -170,6 +172,7 @@ export class Scheduler<P extends object = AnyPayloads> {
   /** Takes a waiting job out of play until `unhold`. */
   async hold(jobId: string, reason?: string): Promise<HoldAnswer> {
     checkJobId(jobId);
+    checkReason(reason);
     const { store, clock } = await this.#lifetime.connect();
     return store.hold(jobId, reason ?? null, clock.now());
   }
@@ -196,11 +199,15 @@ export class Scheduler<P extends object = AnyPayloads> {
   async withLock<T>(
     name: string,
     fn: (lock: HeldLock) => T | Promise<T>,
-    { wait = 0 }: { wait?: Duration } = {},
+    options: { wait?: Duration } = {},
   ): Promise<T> {
+    const wait = resolveWithLock(options);
+    if (typeof fn !== 'function') {
+      throw new ChronosError('INVALID_ARGUMENT', `withLock() runs a function, got ${typeof fn}`);
+    }
     const { engine } = await this.#lifetime.connect();
     await engine.locks.open();
-    return engine.locks.withLock(name, fn, parseDuration(wait, 'withLock() wait'));
+    return engine.locks.withLock(name, fn, wait);
   }
 
   /** Creates collections, indexes and validators. `start()` does it too. */
@@ -268,6 +275,9 @@ export class Scheduler<P extends object = AnyPayloads> {
     payload: unknown,
     options: (DispatchOptions & AdHoc<unknown>) | undefined,
   ): Promise<JobHandle> {
+    if (options !== undefined && (typeof options !== 'object' || options === null)) {
+      throw new ChronosError('INVALID_ARGUMENT', `dispatch options must be an object, got ${typeof options}`);
+    }
     const { handler, ...rest } = options ?? {};
     const byClass = isHandlerClass(target);
     const taskType = byClass ? taskTypeOf(target) : target;

@@ -1,5 +1,5 @@
 import { isTimezone } from '../domain/instant.js';
-import { isMongoUri, optionsError, type SchedulerOptions } from './options.js';
+import { isMongoUri, MONGO_URI, optionsError, type SchedulerOptions } from './options.js';
 import { duration, listOf, matching, name, oneOf, secret, wholeNumber, type Reader } from './readers.js';
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
@@ -26,10 +26,7 @@ export function readEnvironment(environment: Environment): WorkerSettings {
     return text === undefined || text === '' ? undefined : reader(text, variable, faults);
   }
 
-  const uri = read(
-    'MONGODB_URI',
-    secret('a connection string that starts with mongodb:// or mongodb+srv://', isMongoUri),
-  );
+  const uri = read('MONGODB_URI', secret(MONGO_URI, isMongoUri));
   if (uri === undefined && faults.length === 0) {
     faults.push(
       'MONGODB_URI is missing: set it to the connection string of MongoDB, or use `npm start`, which brings its own server',

@@ -12,6 +12,7 @@ import {
   record,
   secret,
   wholeNumber,
+  type Reader,
   type Readers,
 } from './readers.js';
 
@@ -109,6 +110,9 @@ export interface ResolvedOptions {
   readonly clock: Clock | undefined;
 }
 
+/** What is expected of a connection string. Without a database's name the driver would silently use `test`. */
+export const MONGO_URI = "a connection string with the database's name, like mongodb://host:27017/app";
+
 const DAY = 86_400_000;
 
 export const DEFAULTS = {
@@ -137,12 +141,22 @@ export const DEFAULTS = {
 export const DEFAULT_QUEUE = 'default';
 export const DEFAULT_PRIORITY = 100;
 
-export const retryReader = record<RetryPolicy>({
+const readRetries = record<RetryPolicy>({
   max: wholeNumber(1, 1000),
   base: duration(),
   cap: duration(),
   jitter: oneOf('full', 'none'),
 });
+
+/** A base longer than the default cap raises it; a cap below the base, given with it, is a mistake. */
+export const retryReader: Reader<Partial<RetryPolicy>> = (value, path, faults) => {
+  const read = readRetries(value, path, faults);
+  if (read?.base === undefined) return read;
+  if (read.cap === undefined) return read.base > DEFAULTS.retries.cap ? { ...read, cap: read.base } : read;
+  if (read.cap >= read.base) return read;
+  faults.push(`${path}.cap (${read.cap} ms) must not be shorter than ${path}.base (${read.base} ms)`);
+  return undefined;
+};
 
 interface RetentionMilliseconds {
   completed: number;
@@ -159,7 +173,7 @@ type ReadOptions = Omit<ResolvedOptions, 'retries' | 'retention' | 'workerId' | 
 };
 
 const optionReaders: Readers<ReadOptions> = {
-  uri: secret('a connection string that starts with mongodb:// or mongodb+srv://', isMongoUri),
+  uri: secret(MONGO_URI, isMongoUri),
   queues: listOf(name()),
   concurrency: wholeNumber(1, 10_000),
   pollInterval: duration({ min: 10, max: DAY }),
@@ -215,16 +229,11 @@ function shortWithTheLock(lockTimeout: number): Pick<ResolvedOptions, 'sweepInte
 }
 
 function impossibleRelations(options: ResolvedOptions): string[] {
-  const { lockTimeout, heartbeatInterval, retries } = options;
+  const { lockTimeout, heartbeatInterval } = options;
   const faults: string[] = [];
   if (lockTimeout <= heartbeatInterval) {
     faults.push(
       `options.lockTimeout (${lockTimeout} ms) must be longer than options.heartbeatInterval (${heartbeatInterval} ms)`,
-    );
-  }
-  if (retries.cap < retries.base) {
-    faults.push(
-      `options.retries.cap (${retries.cap} ms) must not be shorter than options.retries.base (${retries.base} ms)`,
     );
   }
   return faults;
@@ -242,7 +251,7 @@ export function optionsError(
 }
 
 export function isMongoUri(value: unknown): value is string {
-  return typeof value === 'string' && /^mongodb(\+srv)?:\/\/./.test(value);
+  return typeof value === 'string' && /^mongodb(\+srv)?:\/\/[^/\s]+\/[^?\s]+/.test(value);
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,6 +1,7 @@
 import { readDuration } from '../domain/duration.js';
 import { hideCredentials } from '../domain/errors.js';
 import { nameFault } from '../domain/names.js';
+import { hint } from '../domain/nearest.js';
 
 /** Reads one value; on a fault pushes a sentence that starts with `path` and returns undefined. */
 export type Reader<T> = (value: unknown, path: string, faults: string[]) => T | undefined;
@@ -91,33 +92,7 @@ export function record<T extends object>(
 
 function unknownKey(path: string, key: string, known: string[], refusals: Record<string, string>): string {
   if (Object.hasOwn(refusals, key)) return `${path} ${refusals[key] ?? ''}`;
-  const near = nearest(key, known);
-  return `${path} is not an option${near === undefined ? '' : ` (did you mean '${near}'?)`}`;
-}
-
-/** The candidate that the word begins, or one few edits away, if there is one. */
-export function nearest(word: string, candidates: readonly string[]): string | undefined {
-  const started = candidates.find((candidate) => word.length > 2 && candidate.startsWith(word));
-  if (started !== undefined) return started;
-  const limit = Math.max(2, Math.floor(word.length / 3));
-  const ranked = candidates
-    .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))
-    .sort((a, b) => a.distance - b.distance);
-  const [best] = ranked;
-  return best !== undefined && best.distance <= limit ? best.candidate : undefined;
-}
-
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const substitute = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, substitute));
-    }
-    row = next;
-  }
-  return row[b.length] ?? 0;
+  return `${path} is not an option${hint(key, known)}`;
 }
 
 function fail(faults: string[], fault: string): undefined {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { checkRequest } from '../config/call-options.js';
 import { resolveDispatchOptions, type DispatchOptions } from '../config/dispatch-options.js';
 import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
@@ -55,6 +56,12 @@ export class Dispatcher {
   ): Promise<DispatchResult[]> {
     const results: DispatchResult[] = [];
     let chunk: (JobDocument | Error)[] = [];
+    if (typeof requests !== 'object' || !(Symbol.iterator in requests || Symbol.asyncIterator in requests)) {
+      throw new ChronosError(
+        'INVALID_ARGUMENT',
+        'dispatchMany() takes a list of { taskType, payload, options }, or anything that can be iterated',
+      );
+    }
     for await (const request of requests) {
       chunk.push(await this.#prepare(request).catch(toError));
       if (chunk.length < CHUNK) continue;
@@ -81,7 +88,9 @@ export class Dispatcher {
       .filter((one) => one !== undefined);
   }
 
-  async #prepare({ taskType, payload = null, options = {} }: DispatchRequest): Promise<JobDocument> {
+  async #prepare(request: DispatchRequest): Promise<JobDocument> {
+    checkRequest(request);
+    const { taskType, payload = null, options = {} } = request;
     checkTaskType(taskType);
     const { clock, options: limits, registry } = this.#parts;
     const resolved = resolveDispatchOptions(options, limits.timezone);

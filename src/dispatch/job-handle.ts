@@ -1,3 +1,4 @@
+import { resolveWait } from '../config/call-options.js';
 import type { Clock } from '../domain/clock.js';
 import { parseDuration, type Duration } from '../domain/duration.js';
 import { ChronosError } from '../domain/errors.js';
@@ -47,10 +48,10 @@ export class JobHandle {
     return this.#parts.cancel(this.id, reason ?? null);
   }
 
-  /** Resolves to the finished job, whatever it came to; throws WAIT_TIMEOUT when the time is up first. */
-  async wait({ timeout }: { timeout?: Duration } = {}): Promise<JobView> {
+  /** Resolves to the finished job, whatever it came to; throws WAIT_TIMEOUT when `timeout` is up first. Default: no limit. */
+  async wait(options: { timeout?: Duration } = {}): Promise<JobView> {
     const { store, clock } = this.#parts;
-    const limit = timeout === undefined ? Infinity : parseDuration(timeout, 'wait() timeout');
+    const limit = resolveWait(options);
     const end = clock.monotonic() + limit;
     for (let pause = FIRST_LOOK; ; pause = Math.min(LONGEST_PAUSE, pause * 2)) {
       const job = await store.findJob(this.id).catch((error: unknown) => {

@@ -20,7 +20,7 @@ export type ErrorCode =
   | 'LOCK_LOST'
   | 'WAIT_TIMEOUT'
   | 'MONGODB_UNREACHABLE'
-  | 'MONGODB_URI_MISSING'
+  | 'COLLECTION_TAKEN'
   | 'WRONG_STATE';
 
 /** Says what was expected, what came, and where. `code` never changes between versions. */

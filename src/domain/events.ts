@@ -52,3 +52,23 @@ export interface SchedulerEvents {
 }
 
 export type EventName = keyof SchedulerEvents;
+
+/** At run time too: a typo in a name would be a listener that never hears anything. */
+const NAMES: Record<EventName, true> = {
+  'job:start': true,
+  'job:complete': true,
+  'job:failed': true,
+  'job:cancelled': true,
+  'job:snoozed': true,
+  'job:givenBack': true,
+  'job:stalled': true,
+  'job:lockLost': true,
+  'job:progress': true,
+  'worker:stuck': true,
+  'worker:state': true,
+  'worker:trouble': true,
+  'worker:recovered': true,
+  'listener:error': true,
+};
+
+export const EVENT_NAMES = Object.keys(NAMES) as readonly EventName[];

@@ -27,6 +27,11 @@ export function checkJobId(value: unknown): asserts value is string {
   refuse('a job id', textFault(value, LONGEST_NAME + LONGEST_KEY + 1));
 }
 
+/** Why a person did something; kept with the job. */
+export function checkReason(value: unknown): asserts value is string | undefined {
+  if (value !== undefined) refuse('a reason', textFault(value, LONGEST_KEY));
+}
+
 export function checkLockName(value: unknown): asserts value is string {
   refuse('the name of a lock', textFault(value, LONGEST_NAME));
 }

@@ -8,10 +8,12 @@ import { ranTooLongError, runsTooLong } from '../domain/outcome.js';
 import { TRANSITIONS } from '../domain/transitions.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/service.js';
+import { isUncertain } from '../store/faults.js';
 import type { Recovery } from '../store/recover.js';
 import type { Store } from '../store/store.js';
 
 const BATCH = 100;
+const MOST_REFUSALS = 3;
 
 export interface SweeperParts {
   clock: Clock;
@@ -37,6 +39,7 @@ export class Sweeper extends PeriodicService {
   #postponedAt = -Infinity;
   /** Rows of crashes that are counted and could not be logged yet. */
   #unlogged: ExecutionDocument[] = [];
+  #refusals = 0;
 
   constructor(parts: SweeperParts) {
     super(parts.clock, parts.events);
@@ -48,6 +51,11 @@ export class Sweeper extends PeriodicService {
     this.#outage = true;
   }
 
+  override async stop(): Promise<void> {
+    await super.stop();
+    await this.#log().catch(() => undefined);
+  }
+
   async runOnce(): Promise<number> {
     const { store, options } = this.#parts;
     const now = this.clock.now();
@@ -55,12 +63,12 @@ export class Sweeper extends PeriodicService {
       this.#outage = true;
       throw error;
     });
-    await this.#log();
     if (this.#mustWait()) return options.lockTimeout / 3;
     for (const job of expired) {
       if (this.stopping) break;
       await this.#recover(job, now);
     }
+    await this.#log();
     return expired.length === BATCH ? 0 : options.sweepInterval;
   }
 
@@ -77,13 +85,17 @@ export class Sweeper extends PeriodicService {
     return true;
   }
 
+  /** What cannot be logged now is logged after the next round; what the server refuses thrice is not worth recovery. */
   async #log(): Promise<void> {
-    const rows = this.#unlogged.splice(0, BATCH);
-    if (rows.length === 0) return;
-    await this.#parts.store.logExecutions(rows).catch((error: unknown) => {
-      this.#unlogged.push(...rows);
-      throw error;
-    });
+    if (this.#unlogged.length === 0) return;
+    const rows = this.#unlogged.slice(0, BATCH);
+    try {
+      await this.#parts.store.logExecutions(rows);
+    } catch (error) {
+      if (isUncertain(error) || ++this.#refusals < MOST_REFUSALS) throw error;
+    }
+    this.#refusals = 0;
+    this.#unlogged = this.#unlogged.slice(rows.length);
   }
 
   async #recover(job: JobDocument, now: Date): Promise<void> {
@@ -93,8 +105,6 @@ export class Sweeper extends PeriodicService {
     const crashed = job.status === 'RUNNING';
     const crashes = job.crashes + (crashed ? 1 : 0);
     if (crashed) this.#unlogged.push(this.#crashedRow(job, now));
-    await this.#log();
-
     const status = TRANSITIONS[decision.transition].to;
     const { _id: jobId, taskType, queue, fence, lockedBy } = job;
     const nextRunAt = status === 'SCHEDULED' ? decision.nextRunAt : null;

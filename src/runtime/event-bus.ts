@@ -1,6 +1,7 @@
 import { EventEmitter } from 'eventemitter3';
-import { toError } from '../domain/errors.js';
-import type { EventName, SchedulerEvents } from '../domain/events.js';
+import { ChronosError, toError } from '../domain/errors.js';
+import { EVENT_NAMES, type EventName, type SchedulerEvents } from '../domain/events.js';
+import { hint } from '../domain/nearest.js';
 
 export type Listener<E extends EventName> = (event: SchedulerEvents[E]) => unknown;
 
@@ -32,6 +33,7 @@ export class EventBus {
   }
 
   #guard<E extends EventName>(name: E, listener: Listener<E>): Guarded {
+    check(name, listener);
     const byName = this.#guarded.get(listener) ?? new Map<EventName, Guarded>();
     this.#guarded.set(listener, byName);
     const known = byName.get(name);
@@ -54,6 +56,21 @@ export class EventBus {
   #report(name: EventName, thrown: unknown): void {
     // A listener of listener:error that throws has nobody left to tell.
     if (name !== 'listener:error') this.emit('listener:error', { event: name, error: toError(thrown) });
+  }
+}
+
+function check(name: unknown, listener: unknown): void {
+  if (!(EVENT_NAMES as readonly unknown[]).includes(name)) {
+    throw new ChronosError(
+      'INVALID_ARGUMENT',
+      `'${String(name)}' is not an event${hint(String(name), EVENT_NAMES)}`,
+    );
+  }
+  if (typeof listener !== 'function') {
+    throw new ChronosError(
+      'INVALID_ARGUMENT',
+      `a listener of '${String(name)}' must be a function, got ${typeof listener}`,
+    );
   }
 }
 

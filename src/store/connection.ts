@@ -46,9 +46,18 @@ export async function connect(request: ConnectRequest): Promise<Database> {
   for (let failures = 1; ; failures++) {
     try {
       const socketTimeoutMS = request.socketTimeout ?? TIMEOUTS.socketTimeoutMS;
-      return openDatabase(
-        await openConnection(request.uri, { ...TIMEOUTS, socketTimeoutMS, maxPoolSize: request.poolSize }),
-      );
+      const left = Math.max(250, end - clock.monotonic());
+      const serverSelectionTimeoutMS = Math.min(TIMEOUTS.serverSelectionTimeoutMS, left);
+      const options = {
+        ...TIMEOUTS,
+        serverSelectionTimeoutMS,
+        socketTimeoutMS,
+        maxPoolSize: request.poolSize,
+      };
+      const connection = await openConnection(request.uri, options);
+      if (!isStopped()) return openDatabase(connection);
+      await connection.destroy();
+      throw new Error('stopped while connecting');
     } catch (thrown) {
       const error = toError(thrown);
       const retryIn = Math.min(LONGEST_RETRY, FIRST_RETRY * 2 ** (failures - 1));
@@ -125,7 +134,7 @@ function isAuthentication(error: Error): boolean {
   return code === 18 || /auth/i.test((error as { codeName?: string }).codeName ?? '');
 }
 
-function unreachable(error: Error, failures: number): ChronosError {
+export function unreachable(error: Error, failures: number): ChronosError {
   const tries = failures === 1 ? 'once' : `${failures} times`;
   return new ChronosError(
     'MONGODB_UNREACHABLE',

@@ -1,7 +1,7 @@
 import type { JobDocument } from '../domain/job.js';
-import { isDuplicateKey, isUncertain } from './faults.js';
+import { DUPLICATE_KEY, isDuplicateKey, isUncertain, isWriteReport } from './faults.js';
 import type { Collections } from './models.js';
-import { mongo } from 'mongoose';
+import type { mongo } from 'mongoose';
 
 const TRIES = 3;
 
@@ -41,7 +41,7 @@ export async function enqueueMany(c: Collections, jobs: readonly JobDocument[]):
       await c.jobs.insertMany([...jobs], { ordered: false });
       return jobs.map((job) => ({ id: job._id, duplicate: false }));
     } catch (error) {
-      if (error instanceof mongo.MongoBulkWriteError && !isUncertain(error)) return sortOut(c, jobs, error);
+      if (isWriteReport(error)) return sortOut(c, jobs, error);
       if (!isUncertain(error) || tries === TRIES) throw error;
     }
   }
@@ -53,13 +53,15 @@ async function sortOut(
   error: mongo.MongoBulkWriteError,
 ): Promise<BulkResult[]> {
   const failures = new Map([error.writeErrors].flat().map((failure) => [failure.index, failure]));
-  const duplicateIds = jobs.filter((_, index) => failures.get(index)?.code === 11_000).map((job) => job._id);
+  const duplicateIds = jobs
+    .filter((_, index) => failures.get(index)?.code === DUPLICATE_KEY)
+    .map((job) => job._id);
   const existing = await c.jobs.find({ _id: { $in: duplicateIds } }, { projection: { nonce: 1 } }).toArray();
   const nonces = new Map(existing.map((job) => [job._id, job.nonce]));
   return jobs.map((job, index) => {
     const failure = failures.get(index);
     if (failure === undefined) return { id: job._id, duplicate: false };
-    if (failure.code === 11_000) return { id: job._id, duplicate: nonces.get(job._id) !== job.nonce };
+    if (failure.code === DUPLICATE_KEY) return { id: job._id, duplicate: nonces.get(job._id) !== job.nonce };
     return { id: job._id, error: new Error(failure.errmsg ?? 'refused by the server') };
   });
 }

@@ -1,5 +1,5 @@
 import type { ExecutionDocument } from '../domain/execution.js';
-import { isDuplicateKey } from './faults.js';
+import { DUPLICATE_KEY, isWriteReport } from './faults.js';
 import type { Collections } from './models.js';
 
 /** Adds rows for attempts whose outcome is confirmed. A row that is there already is left: one per (job, fence). */
@@ -7,6 +7,7 @@ export async function logExecutions(c: Collections, rows: ExecutionDocument[]): 
   try {
     await c.executions.insertMany(rows, { ordered: false });
   } catch (error) {
-    if (!isDuplicateKey(error)) throw error;
+    if (!isWriteReport(error) || [error.writeErrors].flat().some(({ code }) => code !== DUPLICATE_KEY))
+      throw error;
   }
 }

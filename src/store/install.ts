@@ -1,5 +1,6 @@
-import type { Connection } from 'mongoose';
-import { openConnection } from './connection.js';
+import type { Connection, mongo } from 'mongoose';
+import { ChronosError, toError } from '../domain/errors.js';
+import { openConnection, unreachable } from './connection.js';
 
 /** Building an index on a large collection takes minutes: this connection has no socket time-out. */
 const PATIENT = { serverSelectionTimeoutMS: 10_000, connectTimeoutMS: 10_000, maxPoolSize: 4 } as const;
@@ -11,10 +12,14 @@ const NAMESPACE_EXISTS = 48;
  * from many processes at once. Gives up when the signal is aborted; the server finishes what it has begun.
  */
 export async function install(uri: string, signal?: AbortSignal): Promise<void> {
-  const connection = await openConnection(uri, PATIENT);
+  signal?.throwIfAborted();
+  const connection = await openConnection(uri, PATIENT).catch((error: unknown) => {
+    throw unreachable(toError(error), 1);
+  });
   const giveUp = (): void => void connection.destroy();
   signal?.addEventListener('abort', giveUp);
   try {
+    signal?.throwIfAborted();
     await Promise.all(connection.modelNames().map((name) => installModel(connection, name)));
   } finally {
     signal?.removeEventListener('abort', giveUp);
@@ -25,19 +30,34 @@ export async function install(uri: string, signal?: AbortSignal): Promise<void> 
 async function installModel(connection: Connection, name: string): Promise<void> {
   const model = connection.model(name);
   const db = connection.getClient().db(connection.name);
-  const validator = { $jsonSchema: model.schema.toJSONSchema({ useBsonType: true }) };
-  const [existing] = await db.listCollections({ name: model.collection.name }).toArray();
+  const $jsonSchema = { title: `Chronos ${name}`, ...model.schema.toJSONSchema({ useBsonType: true }) };
+  const collection = db.collection(model.collection.name);
+  const [existing] = await db.listCollections({ name: collection.collectionName }).toArray();
+  const validator = (
+    existing as { options?: { validator?: { $jsonSchema?: { title?: string } } } } | undefined
+  )?.options?.validator;
   if (existing === undefined) {
-    await db.createCollection(model.collection.name, { validator }).catch(ignoreExisting);
-  } else if (
-    JSON.stringify((existing as { options?: { validator?: unknown } }).options?.validator) !==
-    JSON.stringify(validator)
-  ) {
-    await db.command({ collMod: model.collection.name, validator });
+    await db
+      .createCollection(collection.collectionName, { validator: { $jsonSchema } })
+      .catch(ignoreExisting);
+  } else if (JSON.stringify(validator) !== JSON.stringify({ $jsonSchema })) {
+    const ours = validator?.$jsonSchema?.title?.startsWith('Chronos ') === true;
+    if (!ours) await refuseForeign(collection, $jsonSchema);
+    await db.command({ collMod: collection.collectionName, validator: { $jsonSchema } });
   }
   await model.createIndexes();
 }
 
 function ignoreExisting(error: unknown): void {
   if ((error as { code?: unknown }).code !== NAMESPACE_EXISTS) throw error;
+}
+
+/** Somebody else's collection of the same name: pruning would delete its documents, the validator refuse new ones. */
+async function refuseForeign(collection: mongo.Collection, $jsonSchema: object): Promise<void> {
+  const foreign = await collection.findOne({ $nor: [{ $jsonSchema }] }, { projection: { _id: 1 } });
+  if (foreign === null) return;
+  throw new ChronosError(
+    'COLLECTION_TAKEN',
+    `the collection '${collection.namespace}' holds documents that Chronos did not write: give Chronos a database of its own in its connection string`,
+  );
 }

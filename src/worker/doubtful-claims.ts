@@ -19,6 +19,7 @@ export class DoubtfulClaims extends PeriodicService {
   readonly name = 'give back doubtful claims';
   readonly #store: GiveBack;
   readonly #claims = new Map<DoubtfulClaim, number>();
+  readonly #underWay = new Set<Promise<void>>();
 
   constructor(clock: Clock, events: EventBus, store: GiveBack) {
     super(clock, events);
@@ -31,7 +32,19 @@ export class DoubtfulClaims extends PeriodicService {
   }
 
   /** Returns jobs that are locked here and will not run here; what cannot be returned now is doubtful from then on. */
-  async giveBack(claimed: readonly ClaimedJob[]): Promise<void> {
+  giveBack(claimed: readonly ClaimedJob[]): Promise<void> {
+    const given = this.#giveBack(claimed).finally(() => this.#underWay.delete(given));
+    this.#underWay.add(given);
+    return given;
+  }
+
+  /** The last try, when everything else has stopped. */
+  async finish(): Promise<void> {
+    await Promise.all(this.#underWay);
+    await this.runOnce().catch(() => undefined);
+  }
+
+  async #giveBack(claimed: readonly ClaimedJob[]): Promise<void> {
     for (const [token, jobs] of groupBy(claimed, (one) => one.token)) {
       const ids = jobs.map(({ job }) => job._id);
       try {

@@ -45,6 +45,7 @@ export class WorkerEngine {
   readonly #onePass: OnePass;
   /** The end of the last claim in this process. */
   #turn: Promise<unknown> = Promise.resolve();
+  #stopped = false;
 
   constructor(parts: EngineParts) {
     const { store, clock, events, random, options, registry, workerId, renewer, anchor } = parts;
@@ -149,23 +150,26 @@ export class WorkerEngine {
     const { clock, options } = this.#parts;
     const end = clock.monotonic() + budget;
     const grace = Math.min(options.timeoutGrace, budget / 4);
+    this.#stopped = true;
     this.#onePass.stop();
     await this.#within(end, Promise.all([this.#pollLoop.stop(), this.#turn]));
     await this.#within(end, this.#doubtful.giveBack(this.#runner.takeWaiting()));
     await this.#within(end - grace, this.#runner.idle());
     this.#runner.abortAll('shutdown', new ChronosError('WORKER_STOPPING', 'the worker stops'));
     await this.#within(end, this.#runner.idle());
+    await this.#within(end, this.#turn);
     const left = this.#runner.abandon();
     this.#settler.abandon();
     await this.#settler.flushed();
     await Promise.all([this.#cancelWatch.stop(), this.#doubtful.stop()]);
-    await this.#doubtful.runOnce().catch(() => undefined);
+    await this.#doubtful.finish();
     await this.locks.close();
     return left;
   }
 
   async #open(): Promise<void> {
     await this.locks.open();
+    if (this.#stopped) throw new ChronosError('WRONG_STATE', 'the worker was stopped meanwhile');
     this.#doubtful.start();
     this.#cancelWatch.start();
   }

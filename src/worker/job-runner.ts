@@ -48,6 +48,8 @@ export class JobRunner {
   readonly #inFlight = new Map<string, InFlight>();
   /** Claimed and not started, in order. Not in the limit's own queue: what is taken out again would stay there. */
   #queue: InFlight[] = [];
+  /** Nobody waits any more for what is left. */
+  #abandoned = false;
   #watchers: { holds: () => boolean; resolve: () => void }[] = [];
 
   constructor(parts: RunnerParts) {
@@ -161,6 +163,7 @@ export class JobRunner {
   abandon(): JobDocument[] {
     const left = [...this.#inFlight.values()];
     for (const { execution } of left) execution?.abandon();
+    this.#abandoned = true;
     for (const { resolve } of this.#watchers.splice(0)) resolve();
     return left.map(({ job }) => job);
   }
@@ -183,7 +186,7 @@ export class JobRunner {
   }
 
   #until(holds: () => boolean): Promise<void> {
-    if (holds()) return Promise.resolve();
+    if (this.#abandoned || holds()) return Promise.resolve();
     return new Promise((resolve) => this.#watchers.push({ holds, resolve }));
   }
 

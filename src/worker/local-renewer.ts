@@ -19,6 +19,7 @@ export class LocalRenewer implements Renewer {
     events.on('worker:trouble', ({ error, failures, retryIn }) => {
       report.trouble(error, failures, retryIn);
     });
+    events.on('worker:recovered', ({ failures }) => report.recovered(failures));
     this.#loop = new RenewalLoop(this.#clock, events, this.#renew, report);
     this.#loop.start();
     return Promise.resolve();

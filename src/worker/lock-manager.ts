@@ -53,6 +53,7 @@ export class LockManager extends PeriodicService {
   readonly name = 'watch locks';
   readonly #held = new Map<string, Held>();
   readonly #parts: LockManagerParts;
+  readonly #closed = new AbortController();
   #renewing: Promise<void> | undefined;
   /** The shortest lease at the last round: the rounds follow it. */
   #shortest = Infinity;
@@ -64,6 +65,7 @@ export class LockManager extends PeriodicService {
 
   /** Starts renewal; resolves when it is ready. */
   open(): Promise<void> {
+    if (this.#closed.signal.aborted) return Promise.reject(closedError());
     this.#renewing ??= this.#parts.renewer
       .start({
         renewed: (keys, sentAt) => {
@@ -75,6 +77,9 @@ export class LockManager extends PeriodicService {
         trouble: (error, failures, retryIn) => {
           this.events.emit('worker:trouble', { operation: 'renew locks', error, failures, retryIn });
         },
+        recovered: (failures) => {
+          this.events.emit('worker:recovered', { operation: 'renew locks', failures });
+        },
       })
       .then(() => this.start());
     this.#renewing.catch(() => {
@@ -83,15 +88,18 @@ export class LockManager extends PeriodicService {
     return this.#renewing;
   }
 
-  /** Ends renewal: the last thing to stop, after every lock was given up. */
+  /** Ends renewal, for good: the last thing to stop, after every lock on a job was given up. */
   async close(): Promise<void> {
+    this.#closed.abort();
     // Also one that is still starting: it is not waited for.
     await this.#parts.renewer.stop();
     await this.#renewing?.catch(() => undefined);
     await this.stop();
     this.#renewing = undefined;
-    // Whoever still works under a lock must know that nobody renews it any more.
+    // Whoever still works under a named lock must know that nobody renews it any more, and others need not wait.
+    const named = [...this.#held.values()].filter(({ lease }) => lease.kind === 'named');
     for (const key of [...this.#held.keys()]) this.#lose(key, 'overdue');
+    await Promise.all(named.map(({ lease }) => this.#free(lease.id, lease.token)));
   }
 
   hold(requests: readonly HoldRequest[]): void {
@@ -152,6 +160,10 @@ export class LockManager extends PeriodicService {
     checkLockName(name);
     const token = randomUUID();
     const { fence, sentAt } = await this.#acquire(name, token, wait);
+    if (this.#closed.signal.aborted) {
+      await this.#free(name, token);
+      throw closedError();
+    }
     const control = new AbortController();
     const length = this.#parts.lockTimeout;
     const onLost = (): void => {
@@ -198,7 +210,8 @@ export class LockManager extends PeriodicService {
       if (lock !== null) return { fence: lock.fence, sentAt };
       const left = end - clock.monotonic();
       if (left <= 0) break;
-      await clock.sleep(Math.min(pause, left));
+      await clock.sleep(Math.min(pause, left), this.#closed.signal);
+      if (this.#closed.signal.aborted) throw closedError();
     }
     const holder = await store.findLock(name);
     throw new ChronosError(
@@ -219,6 +232,10 @@ export class LockManager extends PeriodicService {
     this.#parts.renewer.drop([key]);
     held.onLost(kind);
   }
+}
+
+function closedError(): ChronosError {
+  return new ChronosError('WRONG_STATE', 'the scheduler was stopped meanwhile');
 }
 
 /** A fifth of the lease is left for clocks that differ and for the handler to stop. */

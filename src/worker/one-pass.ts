@@ -30,7 +30,7 @@ export class OnePass {
     let count = 0;
     for (let waited = false; count < batch && !this.#stopped.signal.aborted;) {
       await runner.slotFree();
-      if (runner.allStuck) break;
+      if (runner.allStuck || this.#stopped.signal.aborted) break;
       const { claimed, withoutSuspects } = await this.#claim(batch - count);
       count += claimed.length;
       for (const { job } of claimed) ids.add(job._id);
@@ -46,6 +46,8 @@ export class OnePass {
   async #claim(most: number): Promise<{ claimed: ClaimedJob[]; withoutSuspects: boolean }> {
     const { picker, runner, giveBack, exclusively } = this.#parts;
     return exclusively(async () => {
+      // It may have waited for its turn until after the stop.
+      if (this.#stopped.signal.aborted) return { claimed: [], withoutSuspects: false };
       const withoutSuspects = runner.hasSuspect;
       const slots = Math.min(runner.freeSlots, most);
       if (slots === 0) return { claimed: [], withoutSuspects: true };

@@ -60,7 +60,10 @@ export class PollLoop extends PeriodicService {
       bufferSize.observeStall();
       await giveBack(stale);
     }
+    const since = this.clock.now();
     const claimed = await exclusively(async () => {
+      // It may have waited for its turn until after the stop.
+      if (this.stopping) return [];
       const found = await this.#claim();
       if (this.stopping) {
         await giveBack(found);
@@ -72,7 +75,7 @@ export class PollLoop extends PeriodicService {
     // More suspects may have stood before jobs that can be taken beside this one.
     if (claimed.some(({ job }) => isSuspect(job))) return 0;
     if (this.#hungry) return this.#room() > 0 ? 0 : this.#untilStale(pollInterval);
-    return this.#untilStale(await this.#untilNextDue());
+    return this.#untilStale(await this.#untilNextDue(since));
   }
 
   async #claim(): Promise<ClaimedJob[]> {
@@ -106,10 +109,10 @@ export class PollLoop extends PeriodicService {
     );
   }
 
-  async #untilNextDue(): Promise<number> {
+  /** `after`: from before the claim, or what became due during it would be in neither. */
+  async #untilNextDue(after: Date): Promise<number> {
     const { store, queues, taskTypes, pollInterval, clock } = this.#parts;
-    const after = clock.now();
-    const until = new Date(after.getTime() + pollInterval);
+    const until = new Date(clock.now().getTime() + pollInterval);
     const next = await store.nextDueAt({ queues, taskTypes: taskTypes(), after, until });
     return next === null ? pollInterval : Math.max(0, next.getTime() - clock.now().getTime());
   }

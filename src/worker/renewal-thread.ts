@@ -23,11 +23,17 @@ async function main(): Promise<void> {
     timeout: input.connectTimeout,
     clock,
   });
-  await clock.synchronise(database.readServerTime);
+  try {
+    await clock.synchronise(database.readServerTime);
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
   const events = new EventBus();
   events.on('worker:trouble', ({ error, failures, retryIn }) => {
     tell({ kind: 'trouble', message: error.message, failures, retryIn });
   });
+  events.on('worker:recovered', ({ failures }) => tell({ kind: 'recovered', failures }));
   const loop = new RenewalLoop(clock, events, (leases, now) => renew(database.collections, leases, now), {
     renewed: (keys, sentAt) => {
       tell({ kind: 'renewed', keys, sentAt });

@@ -18,6 +18,8 @@ export interface RenewalReport {
   /** The lock is somebody else's. */
   lost(keys: readonly string[]): void;
   trouble(error: Error, failures: number, retryIn: number): void;
+  /** Renewal works again. */
+  recovered(failures: number): void;
 }
 
 /**

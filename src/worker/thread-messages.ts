@@ -18,4 +18,5 @@ export type FromThread =
   | { kind: 'unreachable'; message: string }
   | { kind: 'renewed'; keys: readonly string[]; sentAt: number }
   | { kind: 'lost'; keys: readonly string[] }
+  | { kind: 'recovered'; failures: number }
   | { kind: 'trouble'; message: string; failures: number; retryIn: number };

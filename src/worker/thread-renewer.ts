@@ -100,7 +100,12 @@ export class ThreadRenewer implements Renewer {
     void exited.then(() => port.close());
     const thread = { worker, port, exited };
     this.#thread = thread;
-    await ready;
+    try {
+      await ready;
+    } catch (error) {
+      await worker.terminate();
+      throw error;
+    }
     void exited.then(() => {
       if (this.#thread === thread) this.#respawning = this.#respawn();
     });
@@ -117,6 +122,7 @@ export class ThreadRenewer implements Renewer {
       try {
         await this.#spawn();
         this.#tell({ kind: 'keep', leases: [...this.#leases.values()] });
+        this.#report?.recovered(failures);
         return;
       } catch {
         // Reported with the next try.
@@ -137,6 +143,9 @@ export class ThreadRenewer implements Renewer {
         return;
       case 'trouble':
         report.trouble(new Error(message.message), message.failures, message.retryIn);
+        return;
+      case 'recovered':
+        report.recovered(message.failures);
         return;
       case 'ready':
         this.#onReady();

@@ -68,7 +68,7 @@ describe('dispatchMany', () => {
       'INVALID_PAYLOAD',
       'INVALID_PAYLOAD',
       'INVALID_ARGUMENT',
-      undefined,
+      'INVALID_ARGUMENT',
       false,
       true,
       false,
@@ -114,5 +114,16 @@ describe('dispatchMany', () => {
     await scheduler.dispatchMany(requests(300));
     await complete;
     assert.equal(await database.collections.jobs.countDocuments({ status: 'COMPLETED' }), 300);
+  });
+
+  it('J22 refuses fields it does not know: a delay beside the options would be lost', async () => {
+    const scheduler = database.scheduler();
+    const [misplaced, nothing] = await scheduler.dispatchMany([
+      { taskType: 'work', delay: '1h' } as never,
+      null as never,
+    ]);
+    assert.match(String((misplaced as { error: Error }).error.message), /request\.delay is not an option/);
+    assert.match(String((nothing as { error: Error }).error.message), /request must be an object, got null/);
+    await assert.rejects(scheduler.dispatchMany({} as never), /takes a list of/);
   });
 });

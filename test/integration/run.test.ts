@@ -152,6 +152,33 @@ describe('install', () => {
   });
 });
 
+describe('install beside somebody else', () => {
+  const own = new TestDatabase();
+  beforeEach(() => own.open());
+  afterEach(() => own.close());
+
+  it('J13 refuses a collection that holds documents of somebody else, and leaves it as it is', async () => {
+    const { connection } = own;
+    await connection.db?.dropCollection('jobs');
+    const jobs = connection.collection('jobs');
+    await jobs.insertOne({ title: 'engineer', status: 'COMPLETED', finishedAt: new Date(0) });
+    await assert.rejects(own.scheduler().start(), {
+      code: 'COLLECTION_TAKEN',
+      message: /database of its own/,
+    });
+    assert.equal(await jobs.countDocuments(), 1);
+    await jobs.insertOne({ title: 'carpenter' });
+  });
+
+  it('J13 takes over a collection that jobs were dispatched to before anybody installed', async () => {
+    await own.connection.db?.dropCollection('jobs');
+    const scheduler = own.scheduler({ taskHandlers: { work: () => 'done' } });
+    const { id } = await scheduler.dispatch('work');
+    assert.equal(await scheduler.run(), 1);
+    assert.equal((await scheduler.getJob(id))?.result, 'done');
+  });
+});
+
 describe('forever', () => {
   const database = useSharedDatabase();
 

@@ -81,3 +81,47 @@ describe('stop() while something else goes on', () => {
     assert.equal((await scheduler.getJob(id))?.status, 'COMPLETED');
   });
 });
+
+describe('run() and stop() at every moment', () => {
+  const db = useDatabase();
+
+  for (const delay of [0, 50, 150, 300, 450, 700]) {
+    it(`C12 ${delay} ms into a pass: both end, nothing is left locked and no timer is left`, async () => {
+      const scheduler = db.scheduler({ concurrency: 1 });
+      scheduler.registerHandler('short', () => new Promise((resolve) => setTimeout(resolve, 30)));
+      await scheduler.dispatchMany(Array.from({ length: 50 }, () => ({ taskType: 'short' })));
+      const pass = scheduler.run(50).catch((error: unknown) => error);
+      await new Promise((resolve) => setTimeout(resolve, delay));
+      assert.deepEqual(await scheduler.stop(), { left: [] });
+      await pass;
+      assert.equal(await db.collections.jobs.countDocuments({ lockToken: { $ne: null } }), 0);
+      assert.equal(await db.collections.jobs.countDocuments({ crashes: { $gt: 0 } }), 0);
+    });
+  }
+
+  it('C12 a pass with a handler that ignores its signal ends with stop(), which says so', async () => {
+    const scheduler = db.scheduler({ concurrency: 1 });
+    scheduler.registerHandler('never', () => new Promise(() => undefined));
+    await scheduler.dispatchMany([{ taskType: 'never' }, { taskType: 'never' }]);
+    const started = nextEvent(scheduler, 'job:start');
+    const pass = scheduler.run();
+    const { jobId } = await started;
+    assert.deepEqual(await scheduler.stop('200ms'), { left: [{ id: jobId, taskType: 'never' }] });
+    await pass;
+  });
+
+  it('Y7 a named lock is free after stop(), also when its function goes on', async () => {
+    const scheduler = db.scheduler();
+    const entered = signal();
+    const aborted = signal();
+    const held = scheduler.withLock('mine', async ({ signal: lost }) => {
+      lost.addEventListener('abort', () => aborted.fire());
+      entered.fire();
+      await aborted.promise;
+    });
+    await entered.promise;
+    await scheduler.stop();
+    await held;
+    assert.equal(await db.scheduler().withLock('mine', () => 'free'), 'free');
+  });
+});

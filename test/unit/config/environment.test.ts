@@ -101,7 +101,7 @@ describe('readEnvironment', () => {
       messageOf({ MONGODB_URI: 'root:hunter2@db', ...wrong }),
       [
         '8 faults:',
-        '  - MONGODB_URI must be a connection string that starts with mongodb:// or mongodb+srv:// (its value is not shown)',
+        "  - MONGODB_URI must be a connection string with the database's name, like mongodb://host:27017/app (its value is not shown)",
         "  - CONCURRENCY must be a whole number from 1 to 10000, got 'many'",
         '  - POLL_INTERVAL must be at least 10 ms, got 1',
         '  - LOCK_TIMEOUT must be between 0 and a hundred years, got -1',

@@ -54,4 +54,15 @@ describe('resolveHandlerOptions', () => {
       assert.throws(() => resolveHandlerOptions('emails', input), { message: /must be an object, got / });
     }
   });
+
+  it('J8 lets a base longer than the default cap raise it, and refuses a cap below its base', () => {
+    assert.deepEqual(resolveHandlerOptions('work', { retries: { base: '1h' } }).retries, {
+      base: 3_600_000,
+      cap: 3_600_000,
+    });
+    assert.throws(
+      () => resolveHandlerOptions('work', { retries: { base: '1h', cap: '1m' } }),
+      /retries\.cap \(60000 ms\) must not be shorter/,
+    );
+  });
 });

@@ -173,7 +173,7 @@ describe('resolveOptions', () => {
     for (const wrong of ['http://root:hunter2@host', 'root:hunter2@host', { password: 'hunter2' }, '']) {
       const faults = faultsOf({ uri: wrong });
       assert.deepEqual(faults, [
-        'options.uri must be a connection string that starts with mongodb:// or mongodb+srv:// (its value is not shown)',
+        "options.uri must be a connection string with the database's name, like mongodb://host:27017/app (its value is not shown)",
       ]);
     }
   });

@@ -123,4 +123,13 @@ describe('EventBus', () => {
     bus.emit('job:start', event);
     assert.equal(heard.filter((name) => name === 'first').length, 2);
   });
+
+  it('refuses names that are no events, with a hint, and listeners that are no functions', () => {
+    const bus = new EventBus();
+    assert.throws(() => bus.on('job:completed' as 'job:complete', () => undefined), {
+      code: 'INVALID_ARGUMENT',
+      message: "'job:completed' is not an event (did you mean 'job:complete'?)",
+    });
+    assert.throws(() => bus.on('job:complete', undefined as never), /must be a function, got undefined/);
+  });
 });

@@ -20,7 +20,7 @@ import { seeded } from '../../support/seeded.js';
 import { turns } from '../../support/turns.js';
 
 const HOUR = 3_600_000;
-const options = resolveOptions({ uri: 'mongodb://unused' });
+const options = resolveOptions({ uri: 'mongodb://unused/app' });
 
 interface World {
   clock: ManualClock;

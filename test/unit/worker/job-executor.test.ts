@@ -14,7 +14,7 @@ import { turns } from '../../support/turns.js';
 type Handler = (payload: unknown, job: JobContext) => unknown;
 
 const options = resolveOptions({
-  uri: 'mongodb://unused',
+  uri: 'mongodb://unused/app',
   timeout: 10_000,
   timeoutGrace: 500,
   retries: { max: 3, base: 1000, jitter: 'none' },
