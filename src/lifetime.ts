@@ -136,7 +136,7 @@ export class Lifetime {
 
   async #stop(budget: number): Promise<StopReport> {
     // A listener may call this from within start(), before that has returned.
-    await Promise.resolve();
+    if (this.state === 'Starting') await Promise.resolve();
     if (this.#parts === undefined && this.#starting === undefined) return { left: [] };
     this.#life.enter('Stopping');
     // A start in progress gives up waiting for the database, and then finds that it was stopped.

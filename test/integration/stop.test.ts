@@ -51,12 +51,15 @@ describe('stop', () => {
       blocking.fire();
       return release.promise;
     });
-    await scheduler.dispatchMany([
-      ...Array.from({ length: 300 }, () => ({ taskType: 'quick', options: { priority: 1 } })),
-      { taskType: 'block', options: { priority: 2 } },
-      ...Array.from({ length: 300 }, () => ({ taskType: 'quick', options: { priority: 3 } })),
-    ]);
+    const trained = countEvents(scheduler, 'job:complete', 300);
     await scheduler.start();
+    await scheduler.dispatchMany(Array.from({ length: 300 }, () => ({ taskType: 'quick' })));
+    await trained;
+    // Idle and used to short handlers, it takes one into its slot and the next ones into its buffer.
+    await scheduler.dispatchMany([
+      { taskType: 'block', options: { priority: 1 } },
+      ...Array.from({ length: 20 }, () => ({ taskType: 'quick', options: { priority: 2 } })),
+    ]);
     await blocking.promise;
     const { jobs } = database.collections;
     const stopping = scheduler.stop();

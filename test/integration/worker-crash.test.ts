@@ -35,13 +35,15 @@ describe('a worker that dies, freezes or blocks', () => {
   it('C9 killed with jobs in its buffer: they run elsewhere and nothing is counted against them', async () => {
     const victim = await start('victim', { CONCURRENCY: '1' });
     const scheduler = db.scheduler();
-    // Short handlers make a worker lock ahead; then one that never ends keeps what it has locked waiting.
-    const requests = [
-      ...Array.from({ length: 60 }, () => ({ taskType: 'quick', options: { priority: 1 } })),
+    // Short handlers teach a worker to lock ahead; then a long one keeps what it has locked waiting.
+    const trained = await scheduler.dispatchMany(Array.from({ length: 60 }, () => ({ taskType: 'quick' })));
+    await until('the worker has seen short handlers', async () => {
+      return (await db.collections.jobs.countDocuments({ status: 'COMPLETED' })) === trained.length;
+    });
+    await scheduler.dispatchMany([
       { taskType: 'slow', payload: { ms: 60_000 }, options: { priority: 2 } },
       ...Array.from({ length: 5 }, () => ({ taskType: 'quick', options: { priority: 3 } })),
-    ];
-    await scheduler.dispatchMany(requests);
+    ]);
     let queued: string[] = [];
     await until('jobs wait in the buffer behind the slow one', async () => {
       queued = await db.collections.jobs.distinct('_id', { status: 'QUEUED', priority: 3 });
