@@ -2,6 +2,7 @@
 import { mkdir } from 'node:fs/promises';
 import type { ChildProcess } from 'node:child_process';
 import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 
 import { MongoMemoryReplSet } from 'mongodb-memory-server-core';
 
@@ -47,6 +48,10 @@ interface InstanceOptions {
   port?: number;
 }
 
+/** A server that has just started is still loading its configuration. */
+const CONFIGURATION_IN_PROGRESS = 109;
+const MOST_TRIES = 10;
+const RETRY_MS = 300;
 const SET_NAME = 'chronos';
 const DATABASE = 'chronos';
 const VERSION = '8.2.0';
@@ -152,8 +157,23 @@ async function startOnTemporaryData(
   }
 }
 
+/** On stored data the set is reconfigured, which a server that has just started may refuse for a moment. */
+async function createReplicaSet(
+  options: Parameters<typeof MongoMemoryReplSet.create>[0],
+): Promise<MongoMemoryReplSet> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await MongoMemoryReplSet.create(options);
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== CONFIGURATION_IN_PROGRESS || tries === MOST_TRIES)
+        throw error;
+      await pause(RETRY_MS);
+    }
+  }
+}
+
 async function startReplicaSet(server: ServerOptions, instances: InstanceOptions[]): Promise<EmbeddedMongod> {
-  const replicaSet = await MongoMemoryReplSet.create({
+  const replicaSet = await createReplicaSet({
     binary: server.binary,
     instanceOpts: instances.map((instance) => ({ ...instance, launchTimeout: 60_000 })),
     replSet: {
