@@ -41,7 +41,7 @@ export function brewTea(payload: { readyAt: string }, job: JobContext): object {
   return { tea: 'ready' };
 }
 
-/** Idempotent side effects: the key is the job's id, the fence tells a repeated run from a stale one. */
+/** Idempotent side effects: a job may run twice when a process dies, but its id is charged once. */
 export class ChargeCard {
   static readonly #charged = new Map<string, number>();
 

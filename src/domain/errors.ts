@@ -48,7 +48,7 @@ export interface StoredError {
   stack: string | null;
 }
 
-export const LONGEST_ERROR_BYTES = 16 * 1024;
+const LONGEST_ERROR_BYTES = 16 * 1024;
 
 /** Anything a handler may throw, as an Error. Never throws itself. */
 export function toError(thrown: unknown): Error {

@@ -23,7 +23,7 @@ export interface ExecutionDocument {
   expiresAt: Date;
 }
 
-export function executionId(jobId: string, fence: number): string {
+function executionId(jobId: string, fence: number): string {
   return `${jobId}:${fence}`;
 }
 

@@ -38,7 +38,7 @@ function part(definition: SchemaDefinition): Schema {
 
 const storedError = part({ name: text, message: maybeText, code: maybeText, stack: maybeText });
 
-export const jobSchema = new Schema(
+const jobSchema = new Schema(
   {
     _id: text,
     taskType: text,
@@ -87,7 +87,7 @@ jobSchema.index(
   { name: RETENTION_INDEX, partialFilterExpression: { status: { $in: [...FINISHED_STATUSES] } } },
 );
 
-export const executionSchema = new Schema(
+const executionSchema = new Schema(
   {
     _id: text,
     jobId: text,
@@ -110,7 +110,7 @@ export const executionSchema = new Schema(
 executionSchema.index({ jobId: 1, fence: 1 }, { name: 'job' });
 executionSchema.index({ expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 });
 
-export const workerSchema = new Schema(
+const workerSchema = new Schema(
   {
     _id: text,
     state: text,
@@ -131,7 +131,7 @@ export const workerSchema = new Schema(
 workerSchema.index({ expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 });
 
 /** Never deleted: a fence that restarted at zero would let an old holder pass for a new one. */
-export const lockSchema = new Schema(
+const lockSchema = new Schema(
   { _id: text, fence: count, lockToken: maybeText, lockedBy: maybeText, lockedUntil: date },
   { ...options, collection: 'locks' },
 );

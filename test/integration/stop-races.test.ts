@@ -85,7 +85,7 @@ describe('run() and stop() at every moment', () => {
   const db = useDatabase();
 
   for (const delay of [0, 50, 150, 300, 450, 700]) {
-    it(`C12 ${delay} ms into a pass: both end, nothing is left locked and no timer is left`, async () => {
+    it(`C12 ${delay} ms into a pass: both end, nothing is left locked and no crash is counted`, async () => {
       const scheduler = db.scheduler({ concurrency: 1 });
       scheduler.registerHandler('short', () => new Promise((resolve) => setTimeout(resolve, 30)));
       await scheduler.dispatchMany(Array.from({ length: 50 }, () => ({ taskType: 'short' })));

@@ -27,7 +27,7 @@ describe('the sweep beside other trouble', () => {
     assert.equal((await stalled).jobId, id);
   });
 
-  it('C8 progress that nobody awaits never ends the process', async () => {
+  it('progress that nobody awaits never ends the process', async () => {
     const scheduler = db.scheduler();
     let unhandled: unknown;
     const note = (reason: unknown): void => {
