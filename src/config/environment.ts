@@ -1,4 +1,4 @@
-import { isTimezone } from '../domain/instant.js';
+import { isTimezone } from '../domain/time-zone.js';
 import { isMongoUri, MONGO_URI, optionsError, type SchedulerOptions } from './options.js';
 import { duration, listOf, matching, name, oneOf, secret, wholeNumber, type Reader } from './readers.js';
 

@@ -2,7 +2,7 @@ import type { RetryPolicy } from '../domain/backoff.js';
 import type { Clock } from '../domain/clock.js';
 import type { Duration } from '../domain/duration.js';
 import { ChronosError } from '../domain/errors.js';
-import { isTimezone } from '../domain/instant.js';
+import { isTimezone } from '../domain/time-zone.js';
 import {
   duration,
   listOf,

@@ -21,7 +21,21 @@ export type ErrorCode =
   | 'WAIT_TIMEOUT'
   | 'MONGODB_UNREACHABLE'
   | 'COLLECTION_TAKEN'
-  | 'WRONG_STATE';
+  | 'WRONG_STATE'
+  | 'INVALID_SCHEDULE'
+  | 'SCHEDULE_NEVER_RUNS'
+  | 'SCHEDULE_EXISTS'
+  | 'SCHEDULE_FROZEN'
+  | 'SCHEDULE_NOT_FOUND'
+  | 'SCHEDULE_IN_CODE'
+  | 'DEPENDENCY_UNKNOWN'
+  | 'DEPENDENCY_CYCLE'
+  | 'COMMAND_UNKNOWN'
+  | 'SHELL_REFUSED'
+  | 'SHELL_FAILED'
+  | 'URL_REFUSED'
+  | 'URL_FAILED'
+  | 'EVENT_UNHEARD';
 
 /** Says what was expected, what came, and where. `code` never changes between versions. */
 export class ChronosError extends Error {

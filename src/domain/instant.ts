@@ -1,4 +1,5 @@
 import { ChronosError } from './errors.js';
+import { zoneOffset } from './time-zone.js';
 
 /** A date, or text: ISO 8601 with its zone, or `'2026-11-01 03:15'` in the application's time zone. */
 export type Instant = Date | string;
@@ -22,16 +23,6 @@ export function parseInstant(value: unknown, timezone: string, name: string): Da
     );
   }
   return date;
-}
-
-export function isTimezone(value: unknown): value is string {
-  if (typeof value !== 'string' || value === '') return false;
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: value });
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function readText(text: string, timezone: string): Date | undefined {
@@ -63,28 +54,4 @@ function wallToInstant(wall: number, timezone: string): number {
     if (candidate + zoneOffset(candidate, timezone) === wall) return candidate;
   }
   return before;
-}
-
-/** How far the zone's clocks are ahead of UTC at the instant, in milliseconds. */
-function zoneOffset(instant: number, timezone: string): number {
-  const parts = new Intl.DateTimeFormat('en-US', {
-    timeZone: timezone,
-    hourCycle: 'h23',
-    year: 'numeric',
-    month: 'numeric',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: 'numeric',
-    second: 'numeric',
-  }).formatToParts(instant);
-  const part = (type: string): number => Number(parts.find((entry) => entry.type === type)?.value);
-  const wall = Date.UTC(
-    part('year'),
-    part('month') - 1,
-    part('day'),
-    part('hour'),
-    part('minute'),
-    part('second'),
-  );
-  return wall - Math.floor(instant / 1000) * 1000;
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { isTimezone, parseInstant } from '../../../src/domain/instant.js';
+import { parseInstant } from '../../../src/domain/instant.js';
+import { isTimezone } from '../../../src/domain/time-zone.js';
 
 function read(text: string, zone = 'UTC'): string {
   return parseInstant(text, zone, 'it').toISOString();
