@@ -7,7 +7,7 @@ const config = '^src/config/';
 const runtime = '^src/runtime/';
 const store = '^src/store/';
 const services = '^src/(dispatch|worker|schedules|built-in|maintenance)/';
-const scheduler = '^src/(scheduler|lifetime|parts)\\.ts$';
+const scheduler = '^src/(scheduler|schedule-api|run-once|lifetime|parts)\\.ts$';
 const adapters = '^src/(cli|http)/';
 
 /** What matches `from` may import of this project only itself and what matches one of `below`. */

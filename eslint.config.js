@@ -21,7 +21,7 @@ const ambient = [
 
 const environment = {
   selector: "MemberExpression[object.name='process'][property.name='env']",
-  message: 'The environment is read in worker.ts and src/config/environment.ts only; take an option instead.',
+  message: 'The environment is read in worker.ts, src/config/environment.ts and src/config/process.ts only; take an option instead.',
 };
 
 const onlyTheStore = 'Only src/store talks to MongoDB.';
@@ -65,7 +65,7 @@ export default defineConfig(
     rules: { 'no-restricted-syntax': ['error', environment] },
   },
   {
-    files: ['src/config/environment.ts'],
+    files: ['src/config/environment.ts', 'src/config/process.ts'],
     rules: { 'no-restricted-syntax': ['error', ...ambient] },
   },
   {

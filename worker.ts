@@ -6,8 +6,14 @@ import pretty from 'pino-pretty';
 import { readEnvironment, type WorkerSettings } from './src/config/environment.js';
 import { attachLogger, ChronosError, Scheduler } from './src/index.js';
 
-/** 0 stopped cleanly, 1 stopped with work left, 2 wrong options or environment, 3 MongoDB not reachable. */
-const EXIT = { clean: 0, workLeft: 1, misconfigured: 2, unreachable: 3 } as const;
+/**
+ * 0 stopped cleanly, 1 stopped with work left, 2 wrong options or environment, 3 MongoDB not reachable, 4 a job of the
+ * pass failed, 5 too many overruns in a row.
+ */
+const EXIT = { clean: 0, workLeft: 1, misconfigured: 2, unreachable: 3, jobFailed: 4, overruns: 5 } as const;
+
+/** What the process does, as its first argument: work until it is stopped, one pass, or a pass at every tick. */
+const MODES = { work, run, daemon } as const;
 
 /** npm and a terminal may both send the same Ctrl-C: signals this close together are one. */
 const SAME_SIGNAL_MS = 500;
@@ -17,16 +23,47 @@ const HANDLERS_GRACE_MS = 2000;
 async function main(): Promise<number> {
   dotenv.config({ quiet: true });
   const settings = readEnvironment(process.env);
+  const mode = readMode(process.argv[2]);
   const log = createLogger(settings);
   const scheduler = new Scheduler(settings.options);
   attachLogger(scheduler, log);
   await loadHandlers(scheduler, settings.handlers, log);
   exitOnSecondSignal(log);
   log.info({ workerId: scheduler.workerId }, `worker ${scheduler.workerId} connects to MongoDB`);
+  return MODES[mode](scheduler, settings, log);
+}
+
+function readMode(argument: string | undefined): keyof typeof MODES {
+  const mode = argument ?? 'work';
+  if (Object.hasOwn(MODES, mode)) return mode as keyof typeof MODES;
+  throw new ChronosError(
+    'INVALID_ENVIRONMENT',
+    `the first argument is one of ${Object.keys(MODES).join(', ')} (work when left out), got '${mode}'`,
+  );
+}
+
+async function work(scheduler: Scheduler, _: WorkerSettings, log: Logger): Promise<number> {
   const { left } = await scheduler.forever();
   for (const { id, taskType } of left)
     log.warn({ jobId: id, taskType }, `${taskType} was left unfinished; its lock runs out by itself`);
   return left.length === 0 ? EXIT.clean : EXIT.workLeft;
+}
+
+/** One pass for system cron; the exit code says whether anything failed. */
+async function run(scheduler: Scheduler, _: WorkerSettings, log: Logger): Promise<number> {
+  const { entries, executed, failed } = await scheduler.runOnce();
+  for (const { name, result, reason, jobId } of entries) {
+    log.info({ name, result, reason, jobId }, `${name}: ${result}${reason === null ? '' : ` (${reason})`}`);
+  }
+  log.info({ executed, failed }, `pass over: ${executed} due jobs executed, ${failed} attempts failed`);
+  await scheduler.stop();
+  return failed === 0 ? EXIT.clean : EXIT.jobFailed;
+}
+
+async function daemon(scheduler: Scheduler, settings: WorkerSettings, log: Logger): Promise<number> {
+  const { ticks, overruns, reason } = await scheduler.daemon(settings.daemon);
+  log.info({ ticks, overruns, reason }, `daemon ended after ${ticks} ticks, ${overruns} of them overran`);
+  return reason === 'overruns' ? EXIT.overruns : EXIT.clean;
 }
 
 function createLogger({ logLevel, logFormat }: WorkerSettings): Logger {

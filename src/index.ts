@@ -6,9 +6,18 @@ export {
   type DispatchRequest,
 } from './scheduler.js';
 export type { StopReport } from './lifetime.js';
+export type { PassReport } from './run-once.js';
+export { EventChannel, type ChannelListener } from './built-in/event-channel.js';
+export type {
+  DaemonOptions,
+  PassOptions,
+  PauseOptions,
+  ScheduleQueryOptions,
+} from './config/call-options.js';
 export type { DispatchOptions } from './config/dispatch-options.js';
 export type { HandlerOptions } from './config/handler-options.js';
 export type { RetentionOptions, RetryOptions, SchedulerOptions } from './config/options.js';
+export type { MisfireOptions, ScheduleOptions } from './config/schedule-options.js';
 export type { DispatchResult } from './dispatch/dispatcher.js';
 export type { Draft } from './dispatch/draft.js';
 export type { JobHandle } from './dispatch/job-handle.js';
@@ -19,10 +28,24 @@ export type { Duration } from './domain/duration.js';
 export { ChronosError, type ErrorCode, type StoredError } from './domain/errors.js';
 export type { EventName, LifecycleState, SchedulerEvents } from './domain/events.js';
 export type { ExecutionDocument } from './domain/execution.js';
+export type { FieldPattern, FieldSchedule } from './domain/field-schedule.js';
 export type { Instant } from './domain/instant.js';
 export { JOB_STATUSES, type JobStatus } from './domain/job.js';
+export type { Rule } from './domain/rule.js';
+export type { Misfire, Overlap, SkipDocument, SkipReason } from './domain/schedule.js';
 export { TRANSITIONS, type Transition, type TransitionName } from './domain/transitions.js';
 export type { PruneCounts } from './maintenance/pruner.js';
+export type { BoundDraft, ScheduleBuilder } from './schedules/builder.js';
+export type { DaemonReport } from './schedules/daemon.js';
+export type { Definition } from './schedules/definition.js';
+export type { PassEntry } from './schedules/pass.js';
+export type { StoredSchedule } from './schedules/schedule-view.js';
+export type {
+  BackfillAnswer,
+  NewSchedule,
+  SchedulePatch,
+  TriggerAnswer,
+} from './schedules/stored-schedules.js';
 export { attachLogger, type LogTarget } from './runtime/logger.js';
 export type { CancelAnswer } from './store/cancel.js';
 export type { HoldAnswer } from './store/hold.js';

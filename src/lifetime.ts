@@ -1,4 +1,5 @@
 import type { ResolvedOptions } from './config/options.js';
+import type { Clock } from './domain/clock.js';
 import { ChronosError, toError } from './domain/errors.js';
 import type { LifecycleState } from './domain/events.js';
 import { openParts, type Parts } from './parts.js';
@@ -6,6 +7,7 @@ import type { EventBus, Listener } from './runtime/event-bus.js';
 import { LifeCycle } from './runtime/life-cycle.js';
 import { systemClock } from './runtime/system-clock.js';
 import { within } from './runtime/within.js';
+import type { Definitions } from './schedules/definitions.js';
 import { install } from './store/install.js';
 import type { HandlerRegistry } from './worker/handler-registry.js';
 
@@ -20,6 +22,7 @@ export interface StopReport {
 export interface LifetimeParts {
   options: ResolvedOptions;
   registry: HandlerRegistry;
+  definitions: Definitions;
   events: EventBus;
   workerId: string;
 }
@@ -109,16 +112,34 @@ export class Lifetime {
     }
   }
 
+  /** Runs `work` until it ends or is told to stop, by a signal or by `stop()`; then closes everything. */
+  async daemon<T>(budget: number, work: (clock: Clock, signal: AbortSignal) => Promise<T>): Promise<T> {
+    const stop = (): void => void this.stop(budget);
+    process.on('SIGINT', stop).on('SIGTERM', stop);
+    try {
+      const { clock } = await this.connect();
+      return await work(clock, this.#connecting.signal);
+    } finally {
+      process.off('SIGINT', stop).off('SIGTERM', stop);
+      await this.stop(budget);
+    }
+  }
+
   async #start(): Promise<void> {
     this.#life.enter('Starting');
     try {
-      const { engine, sweeper, pruner, heartbeat } = await this.connect();
+      this.#given.definitions.forWorker();
+      const { engine, sweeper, pruner, heartbeat, scheduling } = await this.connect();
       this.#assertStarting();
       await this.ensureInstalled();
       this.#assertStarting();
+      await scheduling.registrar.registerAll();
+      await scheduling.registrar.reportOrphans();
+      this.#assertStarting();
       await engine.start();
       this.#assertStarting();
-      for (const service of [heartbeat, sweeper, pruner]) service.start();
+      const { materialiser, watch } = scheduling;
+      for (const service of [heartbeat, sweeper, pruner, materialiser, watch]) service.start();
       this.#life.enter('Running');
     } catch (thrown) {
       const error = toError(thrown);
@@ -152,8 +173,9 @@ export class Lifetime {
   async #close(budget: number): Promise<StopReport> {
     const parts = await this.#parts?.catch(() => undefined);
     if (parts === undefined) return { left: [] };
-    const { engine, sweeper, pruner, heartbeat, database, detach } = parts;
-    const services = Promise.all([sweeper.stop(), pruner.stop()]);
+    const { engine, sweeper, pruner, heartbeat, scheduling, database, detach } = parts;
+    const { materialiser, watch } = scheduling;
+    const services = Promise.all([materialiser, watch, sweeper, pruner].map((service) => service.stop()));
     const left = await engine.stop(budget);
     await within(systemClock, SERVICES_GRACE, services);
     // The database may be gone; that others see this process go is the last that matters then.

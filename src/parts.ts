@@ -10,6 +10,8 @@ import { DatabaseClock } from './runtime/database-clock.js';
 import type { EventBus, Listener } from './runtime/event-bus.js';
 import { random } from './runtime/random.js';
 import { systemClock } from './runtime/system-clock.js';
+import type { Definitions } from './schedules/definitions.js';
+import { openScheduling, type Scheduling } from './schedules/scheduling.js';
 import { connect, type Database } from './store/connection.js';
 import { createStore, type Store } from './store/store.js';
 import { WorkerEngine } from './worker/engine.js';
@@ -36,6 +38,7 @@ export interface Parts {
   sweeper: Sweeper;
   pruner: Pruner;
   heartbeat: Heartbeat;
+  scheduling: Scheduling;
   /** Measures the database's clock again when that was long ago. */
   refreshClock: () => Promise<void>;
   /** Takes the parts off the event bus, which outlives them. */
@@ -45,6 +48,7 @@ export interface Parts {
 export interface PartsRequest {
   options: ResolvedOptions;
   registry: HandlerRegistry;
+  definitions: Definitions;
   events: EventBus;
   workerId: string;
   state: () => LifecycleState;
@@ -55,6 +59,7 @@ export interface PartsRequest {
 export async function openParts({
   options,
   registry,
+  definitions,
   events,
   workerId,
   state,
@@ -92,6 +97,9 @@ export async function openParts({
     workerId,
     renewer: measured === undefined ? new LocalRenewer(clock, store.renew) : new ThreadRenewer(options),
     anchor: () => measured?.anchor,
+  });
+  const scheduling = openScheduling({
+    ...{ store, clock, events, random, options, registry, definitions, engine },
   });
   const startedAt = clock.now();
   const heartbeat = new Heartbeat({
@@ -131,12 +139,14 @@ export async function openParts({
     clock,
     engine,
     sweeper,
-    pruner: new Pruner({ clock, events, store, options, taskTypes }),
+    pruner: new Pruner({ clock, events, store, options, taskTypes, knowsHandlers: () => registry.isUsed }),
     heartbeat,
+    scheduling,
     refreshClock: async () => {
       if (measured !== undefined && measured.age > STALE_CLOCK) await synchronise();
     },
     detach: () => {
+      scheduling.detach();
       events.off('worker:trouble', noticeOutage);
       events.off('job:stalled', nudge);
       registry.onChange(() => undefined);

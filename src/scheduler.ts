@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { resolveWithLock } from './config/call-options.js';
+import { EventChannel } from './built-in/event-channel.js';
+import { registerBuiltIns } from './built-in/register.js';
+import {
+  readDaemonOptions,
+  resolveWithLock,
+  type DaemonOptions,
+  type PassOptions,
+} from './config/call-options.js';
 import type { DispatchOptions } from './config/dispatch-options.js';
 import type { HandlerOptions } from './config/handler-options.js';
 import { resolveOptions, type ResolvedOptions, type SchedulerOptions } from './config/options.js';
@@ -9,14 +16,19 @@ import { Draft } from './dispatch/draft.js';
 import type { JobHandle } from './dispatch/job-handle.js';
 import { viewOf, type JobView } from './dispatch/job-view.js';
 import { parseDuration, type Duration } from './domain/duration.js';
-import { ChronosError } from './domain/errors.js';
+import { ChronosError, toError, withoutCredentials } from './domain/errors.js';
 import type { EventName, LifecycleState } from './domain/events.js';
 import type { ExecutionDocument } from './domain/execution.js';
 import type { Instant } from './domain/instant.js';
 import { checkJobId, checkReason } from './domain/names.js';
 import { Lifetime, type StopReport } from './lifetime.js';
 import type { PruneCounts } from './maintenance/pruner.js';
+import { runOnce, type PassReport } from './run-once.js';
 import { EventBus, type Listener } from './runtime/event-bus.js';
+import { ScheduleApi } from './schedule-api.js';
+import { runDaemon, type DaemonReport } from './schedules/daemon.js';
+import { Definitions } from './schedules/definitions.js';
+import type { StoredSchedules } from './schedules/stored-schedules.js';
 import type { CancelAnswer } from './store/cancel.js';
 import type { HoldAnswer } from './store/hold.js';
 import { install } from './store/install.js';
@@ -50,24 +62,35 @@ export interface AdHoc<P> {
 }
 
 /** The whole of Chronos: register handlers, dispatch jobs, start and stop a worker. `new` never connects. */
-export class Scheduler<P extends object = AnyPayloads> {
+export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
   readonly workerId: string;
+  readonly channel = new EventChannel();
   readonly #options: ResolvedOptions;
   readonly #events = new EventBus();
-  readonly #registry = new HandlerRegistry();
+  protected readonly registry = new HandlerRegistry();
+  protected readonly definitions: Definitions;
   readonly #lifetime: Lifetime;
 
   constructor(options: SchedulerOptions) {
+    super();
     this.#options = resolveOptions(options);
     this.workerId = this.#options.workerId ?? `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`;
+    this.definitions = new Definitions({
+      registry: this.registry,
+      options: this.#options,
+      draft: () => this.#draft() as Draft<string>,
+      dispatch: (name, payload, more) => this.#dispatch(name, payload, more),
+    });
+    registerBuiltIns(this.registry, this.#options, this.channel);
     this.#lifetime = new Lifetime({
       options: this.#options,
-      registry: this.#registry,
+      registry: this.registry,
+      definitions: this.definitions,
       events: this.#events,
       workerId: this.workerId,
     });
     for (const [taskType, handler] of Object.entries(this.#options.taskHandlers))
-      this.#registry.register(taskType, handler);
+      this.registry.register(taskType, handler);
   }
 
   get state(): LifecycleState {
@@ -97,8 +120,8 @@ export class Scheduler<P extends object = AnyPayloads> {
   ): this;
   registerHandler<Q>(handlerClass: HandlerClass<Q>, options?: HandlerOptions): this;
   registerHandler(first: unknown, second?: unknown, third?: unknown): this {
-    if (isHandlerClass(first)) this.#registry.register(taskTypeOf(first), first, second);
-    else this.#registry.register(first, second, third);
+    if (isHandlerClass(first)) this.registry.register(taskTypeOf(first), first, second);
+    else this.registry.register(first, second, third);
     return this;
   }
 
@@ -215,7 +238,7 @@ export class Scheduler<P extends object = AnyPayloads> {
     await install(this.#options.uri);
   }
 
-  /** One pass: recovers what is stale, claims and executes up to `batch` due jobs, resolves to how many. */
+  /** One pass: recovers what is stale, enqueues what schedules owe, claims and executes up to `batch` due jobs, resolves to how many. */
   async run(batch = 32): Promise<number> {
     if (!Number.isInteger(batch) || batch < 1) {
       throw new ChronosError(
@@ -223,10 +246,30 @@ export class Scheduler<P extends object = AnyPayloads> {
         `run() batch must be a whole number from 1, got ${String(batch)}`,
       );
     }
-    const { engine, sweeper } = await this.#lifetime.connect();
+    this.definitions.forWorker();
+    const { engine, sweeper, scheduling } = await this.#lifetime.connect();
     await this.#lifetime.ensureInstalled();
     await sweeper.runOnce();
+    await scheduling.registrar.registerAll();
+    await scheduling.materialiser.collect('all');
     return engine.runPass(batch);
+  }
+
+  async runOnce(options: PassOptions = {}): Promise<PassReport> {
+    return runOnce(this.#lifetime, this.#events, this.#options.timezone, options);
+  }
+
+  async daemon(options: DaemonOptions = {}): Promise<DaemonReport> {
+    const { interval, maxOverruns, batch } = readDaemonOptions(options);
+    return this.#lifetime.daemon(this.#options.shutdownGrace, (clock, signal) =>
+      runDaemon({
+        ...{ clock, interval, maxOverruns, signal },
+        tick: () => this.#tick(batch),
+        onOverrun: (overrun) => {
+          this.#events.emit('daemon:overrun', overrun);
+        },
+      }),
+    );
   }
 
   /** Connects, installs, and starts to work. Rejects when MongoDB stays out of reach; the state is Error then. */
@@ -250,6 +293,22 @@ export class Scheduler<P extends object = AnyPayloads> {
     );
   }
 
+  protected async stored(): Promise<StoredSchedules> {
+    const { scheduling, refreshClock } = await this.#lifetime.connect();
+    await refreshClock();
+    return scheduling.stored;
+  }
+
+  /** A pass that fails as a whole is reported; the next tick tries again. */
+  async #tick(batch: number): Promise<void> {
+    try {
+      await this.runOnce({ batch });
+    } catch (thrown) {
+      const error = withoutCredentials(toError(thrown));
+      this.#events.emit('worker:trouble', { operation: 'run a pass', error, failures: 1, retryIn: 0 });
+    }
+  }
+
   async #dispatcher(): Promise<Dispatcher> {
     const { store, clock, engine, refreshClock } = await this.#lifetime.connect();
     await refreshClock();
@@ -265,7 +324,7 @@ export class Scheduler<P extends object = AnyPayloads> {
       timezone,
       cancel,
       nudge,
-      registry: this.#registry,
+      registry: this.registry,
       options: this.#options,
     });
   }
@@ -281,8 +340,9 @@ export class Scheduler<P extends object = AnyPayloads> {
     const { handler, ...rest } = options ?? {};
     const byClass = isHandlerClass(target);
     const taskType = byClass ? taskTypeOf(target) : target;
-    if (byClass) this.#registry.register(taskType, target);
-    if (handler !== undefined) this.#registry.register(taskType, handler);
+    this.definitions.freeze(taskType);
+    if (byClass) this.registry.register(taskType, target);
+    if (handler !== undefined) this.registry.register(taskType, handler);
     return (await this.#dispatcher()).dispatch({ taskType: taskType as string, payload, options: rest });
   }
 

@@ -3,7 +3,7 @@ import type { Duration } from '../domain/duration.js';
 import { parseInstant, type Instant } from '../domain/instant.js';
 import { checkKey } from '../domain/names.js';
 import { DEFAULT_PRIORITY, DEFAULT_QUEUE, optionsError, retryReader, type RetryOptions } from './options.js';
-import { duration, flag, name, record, wholeNumber, type Reader } from './readers.js';
+import { duration, flag, name, record, throwing, wholeNumber } from './readers.js';
 
 /** How one job is dispatched. */
 export interface DispatchOptions {
@@ -61,16 +61,4 @@ export function resolveDispatchOptions(input: unknown, timezone: string): Resolv
   }
   if (faults.length > 0) throw optionsError('INVALID_ARGUMENT', faults);
   return { priority: DEFAULT_PRIORITY, queue: DEFAULT_QUEUE, hold: false, ...read };
-}
-
-/** Turns a function that throws a ChronosError into a reader. */
-function throwing<T>(read: (value: unknown) => T): Reader<T> {
-  return (value, path, faults) => {
-    try {
-      return read(value);
-    } catch (error) {
-      faults.push(`${path}: ${(error as Error).message}`);
-      return undefined;
-    }
-  };
 }

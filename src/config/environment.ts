@@ -1,4 +1,5 @@
 import { isTimezone } from '../domain/time-zone.js';
+import type { DaemonOptions } from './call-options.js';
 import { isMongoUri, MONGO_URI, optionsError, type SchedulerOptions } from './options.js';
 import { duration, listOf, matching, name, oneOf, secret, wholeNumber, type Reader } from './readers.js';
 
@@ -11,6 +12,8 @@ export interface WorkerSettings {
   /** Module to load handlers from. */
   handlers: string | undefined;
   logLevel: LogLevel;
+  /** How `daemon` ticks. */
+  daemon: DaemonOptions;
   /** `pretty` on a terminal, `json` otherwise, unless set. */
   logFormat: 'pretty' | 'json' | undefined;
 }
@@ -42,6 +45,12 @@ export function readEnvironment(environment: Environment): WorkerSettings {
     queues: read('QUEUES', list(listOf(name()))),
     timezone: read('TIMEZONE', matching("a time zone like 'Europe/Berlin' or 'UTC'", isTimezone)),
     workerId: read('WORKER_ID', name()),
+    shellFiles: read('SHELL_FILES', list(listOf(matching('absolute paths', isText)))),
+    urlHosts: read('URL_HOSTS', list(listOf(name()))),
+  };
+  const daemon = {
+    interval: read('TICK_INTERVAL', milliseconds({ min: 100 })),
+    maxOverruns: read('MAX_OVERRUNS', number(wholeNumber(1, 1_000_000))),
   };
   const settings = {
     handlers: read('HANDLERS', matching('the path of a module', isText)),
@@ -49,7 +58,7 @@ export function readEnvironment(environment: Environment): WorkerSettings {
     logFormat: read('LOG_FORMAT', oneOf('pretty', 'json')),
   };
   if (faults.length > 0) throw optionsError('INVALID_ENVIRONMENT', faults);
-  return { ...settings, options: withoutUndefined(options) };
+  return { ...settings, options: withoutUndefined(options), daemon: withoutUndefined(daemon) };
 }
 
 function number(reader: Reader<number>): Reader<number> {

@@ -1,8 +1,12 @@
+import { isAbsolute } from 'node:path';
 import type { RetryPolicy } from '../domain/backoff.js';
 import type { Clock } from '../domain/clock.js';
 import type { Duration } from '../domain/duration.js';
+import { parseCron } from '../domain/cron.js';
 import { ChronosError } from '../domain/errors.js';
+import { parseFields, type FieldSchedule } from '../domain/field-schedule.js';
 import { isTimezone } from '../domain/time-zone.js';
+import { currentEnvironment } from './process.js';
 import {
   duration,
   listOf,
@@ -11,6 +15,7 @@ import {
   oneOf,
   record,
   secret,
+  throwing,
   wholeNumber,
   type Reader,
   type Readers,
@@ -77,6 +82,14 @@ export interface SchedulerOptions {
   connectTimeout?: Duration;
   /** What dates without a zone mean. Default `'UTC'`. */
   timezone?: string;
+  /** What `environments()` of a schedule is compared with. Default `NODE_ENV`, else `'development'`. */
+  environment?: string;
+  /** Names of your own for rules, beside `EVERY_HOUR` and its like: fields or cron expressions. */
+  symbols?: Readonly<Record<string, FieldSchedule | string>>;
+  /** Files that the handler `shell` may run for stored schedules and dispatched jobs, as absolute paths. Default none. */
+  shellFiles?: readonly string[];
+  /** Hosts, addresses or blocks like `'10.0.0.0/8'` that the handler `url` may reach although they are private. Default none. */
+  urlHosts?: readonly string[];
   /** Unique name of this process. Default: host name, process id and a random part. */
   workerId?: string;
   /** Handlers to register at once, by task type. */
@@ -105,6 +118,10 @@ export interface ResolvedOptions {
   readonly pruneInterval: number;
   readonly connectTimeout: number;
   readonly timezone: string;
+  readonly environment: string;
+  readonly symbols: Readonly<Record<string, FieldSchedule | string>>;
+  readonly shellFiles: readonly string[];
+  readonly urlHosts: readonly string[];
   readonly workerId: string | undefined;
   readonly taskHandlers: Readonly<Record<string, unknown>>;
   readonly clock: Clock | undefined;
@@ -133,10 +150,13 @@ export const DEFAULTS = {
   pruneInterval: 600_000,
   connectTimeout: 60_000,
   timezone: 'UTC',
+  symbols: {},
+  shellFiles: [],
+  urlHosts: [],
   workerId: undefined,
   taskHandlers: {},
   clock: undefined,
-} as const satisfies Omit<ResolvedOptions, 'uri'>;
+} as const satisfies Omit<ResolvedOptions, 'uri' | 'environment'>;
 
 export const DEFAULT_QUEUE = 'default';
 export const DEFAULT_PRIORITY = 100;
@@ -195,6 +215,10 @@ const optionReaders: Readers<ReadOptions> = {
   pruneInterval: duration({ min: 1000 }),
   connectTimeout: duration({ min: 1 }),
   timezone: matching("a time zone like 'Europe/Berlin' or 'UTC'", isTimezone),
+  environment: name(),
+  symbols: throwing(readSymbols),
+  shellFiles: listOf(matching('an absolute path', isAbsolutePath), { mayBeEmpty: true }),
+  urlHosts: listOf(name(), { mayBeEmpty: true }),
   workerId: name(),
   taskHandlers: matching('an object of handlers by task type', isRecord),
   clock: matching('an object with now(), monotonic() and sleep()', isClock),
@@ -210,6 +234,7 @@ export function resolveOptions(input: unknown): ResolvedOptions {
   const resolved: ResolvedOptions = {
     ...DEFAULTS,
     uri: '',
+    environment: currentEnvironment(),
     ...shortWithTheLock(read.lockTimeout ?? DEFAULTS.lockTimeout),
     ...read,
     retries: Object.freeze({ ...DEFAULTS.retries, ...read.retries }),
@@ -240,7 +265,7 @@ function impossibleRelations(options: ResolvedOptions): string[] {
 }
 
 export function optionsError(
-  code: 'INVALID_OPTIONS' | 'INVALID_ARGUMENT' | 'INVALID_ENVIRONMENT',
+  code: 'INVALID_OPTIONS' | 'INVALID_ARGUMENT' | 'INVALID_ENVIRONMENT' | 'INVALID_SCHEDULE',
   faults: string[],
 ): ChronosError {
   const list =
@@ -256,6 +281,23 @@ export function isMongoUri(value: unknown): value is string {
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isAbsolutePath(value: unknown): value is string {
+  return typeof value === 'string' && isAbsolute(value);
+}
+
+/** Names in capitals, so that they are told from everything else. */
+function readSymbols(value: unknown): Readonly<Record<string, FieldSchedule | string>> {
+  if (!isRecord(value)) throw new ChronosError('INVALID_OPTIONS', 'must be an object of rules by name');
+  for (const [symbol, rule] of Object.entries(value)) {
+    if (!/^[A-Z][A-Z0-9_]*$/.test(symbol)) {
+      throw new ChronosError('INVALID_OPTIONS', `a name must be like EVERY_SHIFT, got '${symbol}'`);
+    }
+    if (typeof rule === 'string') parseCron(rule);
+    else parseFields(rule);
+  }
+  return value as Record<string, FieldSchedule | string>;
 }
 
 function isClock(value: unknown): value is Clock {

@@ -58,13 +58,26 @@ export function secret<T>(expected: string, accepts: (value: unknown) => value i
     accepts(value) ? value : fail(faults, `${path} must be ${expected} (its value is not shown)`);
 }
 
-export function listOf<T>(item: Reader<T>): Reader<readonly T[]> {
+export function listOf<T>(item: Reader<T>, { mayBeEmpty = false } = {}): Reader<readonly T[]> {
   return (value, path, faults) => {
-    if (!Array.isArray(value) || value.length === 0) {
-      return fail(faults, `${path} must be a list with at least one entry, got ${show(value)}`);
+    if (!Array.isArray(value) || (value.length === 0 && !mayBeEmpty)) {
+      const least = mayBeEmpty ? '' : ' with at least one entry';
+      return fail(faults, `${path} must be a list${least}, got ${show(value)}`);
     }
     const read = value.map((entry: unknown, index) => item(entry, `${path}[${index}]`, faults));
     return read.filter((entry) => entry !== undefined);
+  };
+}
+
+/** Turns a function that throws a ChronosError into a reader. */
+export function throwing<T>(read: (value: unknown) => T): Reader<T> {
+  return (value, path, faults) => {
+    try {
+      return read(value);
+    } catch (error) {
+      faults.push(`${path}: ${(error as Error).message}`);
+      return undefined;
+    }
   };
 }
 

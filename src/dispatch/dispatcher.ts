@@ -4,15 +4,15 @@ import { resolveDispatchOptions, type DispatchOptions } from '../config/dispatch
 import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
 import { ChronosError, toError } from '../domain/errors.js';
-import type { JobDocument } from '../domain/job.js';
+import { newJob, type JobDocument } from '../domain/job.js';
 import { checkTaskType } from '../domain/names.js';
-import { copyPlainData } from '../domain/payload.js';
-import { bsonSize, newJobId } from '../store/bson.js';
+import { newJobId } from '../store/bson.js';
 import type { BulkResult } from '../store/enqueue.js';
 import { isUncertain } from '../store/faults.js';
 import type { Store } from '../store/store.js';
 import { applySchema } from '../worker/payload-schema.js';
 import type { HandlerRegistry } from '../worker/handler-registry.js';
+import { checkedPayload } from './checked-payload.js';
 import { JobHandle, type HandleParts } from './job-handle.js';
 
 const CHUNK = 1000;
@@ -90,68 +90,36 @@ export class Dispatcher {
 
   async #prepare(request: DispatchRequest): Promise<JobDocument> {
     checkRequest(request);
-    const { taskType, payload = null, options = {} } = request;
+    const { taskType, options = {} } = request;
     checkTaskType(taskType);
     const { clock, options: limits, registry } = this.#parts;
-    const resolved = resolveDispatchOptions(options, limits.timezone);
-    const copy = this.#checkedCopy(taskType, payload);
+    const { payload: usual = null, ...defined } = registry.defaultsOf(taskType) ?? {};
+    const payload = request.payload === undefined ? usual : request.payload;
+    const resolved = resolveDispatchOptions({ ...withoutNull(defined), ...options }, limits.timezone);
+    const copy = checkedPayload(`the payload for '${taskType}'`, payload, limits.maxPayloadBytes);
     const schema = registry.get(taskType)?.options.schema;
     // The input is stored, not what the schema makes of it: it is checked again before execution.
     if (schema !== undefined) await applySchema(taskType, schema, copy);
     const now = clock.now();
-    return {
+    return newJob({
       _id: resolved.key === undefined ? newJobId() : `${taskType}#${resolved.key}`,
       taskType,
       queue: resolved.queue,
       priority: resolved.priority,
       payload: copy,
-      status: resolved.hold ? 'PENDING' : 'SCHEDULED',
       nextRunAt: resolved.at ?? new Date(now.getTime() + (resolved.delay ?? 0)),
       createdAt: now,
-      fence: 0,
-      attempts: 0,
-      crashes: 0,
-      abandoned: 0,
       retries: resolved.retries ?? null,
       timeout: resolved.timeout ?? null,
       maxRunningTime: resolved.maxRunningTime ?? null,
       held: resolved.hold ? { reason: 'dispatched on hold', at: now } : null,
-      cancelRequested: null,
-      lockedBy: null,
-      lockedUntil: null,
-      lockToken: null,
-      settledToken: null,
-      settledBy: null,
-      queuedAt: null,
-      startedAt: null,
-      finishedAt: null,
-      progress: null,
-      result: null,
-      resultCut: false,
-      error: null,
       nonce: randomUUID(),
-    };
+    });
   }
+}
 
-  #checkedCopy(taskType: string, payload: unknown): unknown {
-    const { maxPayloadBytes } = this.#parts.options;
-    const copied = copyPlainData(payload, 'payload');
-    if ('faults' in copied) {
-      const faults = copied.faults.map(({ path, fault }) => `  - ${path} ${fault}`);
-      throw new ChronosError(
-        'INVALID_PAYLOAD',
-        `the payload for '${taskType}' cannot be stored:\n${faults.join('\n')}`,
-      );
-    }
-    const size = bsonSize(copied.copy);
-    if (size > maxPayloadBytes) {
-      throw new ChronosError(
-        'INVALID_PAYLOAD',
-        `the payload for '${taskType}' has ${size} bytes, more than maxPayloadBytes (${maxPayloadBytes}): store the data elsewhere and pass a reference`,
-      );
-    }
-    return copied.copy;
-  }
+function withoutNull(options: object): object {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== null));
 }
 
 function explainUncertainty(id: string): (error: unknown) => never {

@@ -1,5 +1,6 @@
 import { CronExpressionParser } from 'cron-parser';
 import { ChronosError, toError } from './errors.js';
+import { cutText, jsonText } from './text.js';
 
 export const CRON_FIELDS = ['second', 'minute', 'hour', 'day', 'month', 'weekday'] as const;
 
@@ -51,11 +52,18 @@ const PARSER_NAMES = {
 /** Parsing takes a third of a millisecond, and a schedule is read at each of its occurrences. */
 const parsed = new Map<string, CronFields>();
 const MOST_PARSED = 1000;
+/** In error messages, in bytes. */
+const MOST_SHOWN = 200;
+/** Every value of every field takes less. */
+const MOST_CHARACTERS = 1000;
 
 /** Five fields (from minutes) or six (from seconds), or a name like `@daily`. Throws INVALID_SCHEDULE. */
 export function parseCron(expression: unknown): CronFields {
   if (typeof expression !== 'string') {
-    throw invalid(String(expression), `a cron expression is a text, got ${typeof expression}`);
+    throw invalid(jsonText(expression), `a cron expression is a text, got ${typeof expression}`);
+  }
+  if (expression.length > MOST_CHARACTERS) {
+    throw invalid(expression, `it has ${expression.length} characters, expected at most ${MOST_CHARACTERS}`);
   }
   const fields = parsed.get(expression) ?? parse(expression);
   if (parsed.size >= MOST_PARSED) parsed.clear();
@@ -82,34 +90,33 @@ function parse(expression: string): CronFields {
   return Object.fromEntries(fields) as CronFields;
 }
 
-/** True when the expression has no field for seconds: whoever wants other seconds than 0 may still say so. */
+/** Without a field for seconds, whoever wants other seconds than 0 may still say so. */
 export function hasSeconds(expression: string): boolean {
   return expression.trim().split(/\s+/).length === 6;
 }
 
 function parseField(expression: string, field: CronField, text: string): FieldValues {
-  const fault = text
-    .split(',')
-    .map((item) => itemFault(field, item))
-    .find((found) => found !== undefined);
+  const any = text === '*' || (text === '?' && (field === 'day' || field === 'weekday'));
+  const items = any ? ['*'] : text.split(',');
+  const fault = items.map((item) => itemFault(field, item)).find((found) => found !== undefined);
   if (fault !== undefined) throw invalid(expression, `its ${field} '${text}' ${fault}`);
-  const any = text === '*' || text === '?';
-  const numbers = numbersOf(expression, field, text);
+  const numbers = items
+    .filter((item) => !isLast(field, item))
+    .flatMap((item) => numbersOf(expression, field, item));
   return {
     values: [...new Set(numbers.map((value) => (field === 'weekday' ? value % 7 : value)))].sort(
       (a, b) => a - b,
     ),
     any,
     open: any || text.startsWith('*'),
-    last: text.split(',').some((item) => item.toUpperCase() === 'L'),
+    last: items.some((item) => isLast(field, item)),
   };
 }
 
 /** One item of a list: `*`, a value, a range, each with a step or without, and `L` for the last day of the month. */
 function itemFault(field: CronField, item: string): string | undefined {
   const { atom, most } = FIELDS[field];
-  if (field === 'day' && item.toUpperCase() === 'L') return undefined;
-  if ((field === 'day' || field === 'weekday') && item === '?') return undefined;
+  if (isLast(field, item)) return undefined;
   const [range = '', step, ...more] = item.split('/');
   const ends = range.split('-');
   const wellFormed =
@@ -121,17 +128,22 @@ function itemFault(field: CronField, item: string): string | undefined {
   return undefined;
 }
 
-/** Each field is parsed on its own, so that a fault can be placed. */
-function numbersOf(expression: string, field: CronField, text: string): number[] {
-  const alone = CRON_FIELDS.map((other) => (other === field ? text : '*')).join(' ');
+function isLast(field: CronField, item: string): boolean {
+  return field === 'day' && item.toUpperCase() === 'L';
+}
+
+/** Each item is parsed on its own, so that a fault can be placed; the parser also refuses items that share a value. */
+function numbersOf(expression: string, field: CronField, item: string): number[] {
+  const alone = CRON_FIELDS.map((other) => (other === field ? item : '*')).join(' ');
   try {
     const values: readonly unknown[] = CronExpressionParser.parse(alone).fields[PARSER_NAMES[field]].values;
     return values.filter((value) => typeof value === 'number');
   } catch (error) {
-    throw invalid(expression, `its ${field} '${text}' is refused: ${toError(error).message}`);
+    throw invalid(expression, `its ${field} '${item}' is refused: ${toError(error).message}`);
   }
 }
 
 function invalid(expression: string, why: string): ChronosError {
-  return new ChronosError('INVALID_SCHEDULE', `the cron expression '${expression}' is not valid: ${why}`);
+  const shown = cutText(expression, MOST_SHOWN);
+  return new ChronosError('INVALID_SCHEDULE', `the cron expression '${shown}' is not valid: ${why}`);
 }

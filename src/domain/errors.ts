@@ -14,6 +14,7 @@ export type ErrorCode =
   | 'JOB_CRASHED'
   | 'JOB_RETURNED_FALSE'
   | 'JOB_CANCELLED'
+  | 'JOB_SKIPPED'
   | 'WORKER_STOPPING'
   | 'OUTCOME_REFUSED'
   | 'LOCK_HELD'

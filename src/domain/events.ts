@@ -1,4 +1,5 @@
 import type { FinishedStatus } from './job.js';
+import type { SkipReason } from './schedule.js';
 
 interface JobEvent {
   jobId: string;
@@ -24,6 +25,8 @@ export interface SchedulerEvents {
   'job:failed': AttemptEvent & { error: Error; willRetry: boolean; nextRunAt: Date | null; duration: number };
   /** Cancelled here: while it waited, by its handler, or by its worker on request. */
   'job:cancelled': JobEvent & { reason: string | null };
+  /** A filter of its definition said no: no hook ran, and it counts as no attempt. */
+  'job:skipped': AttemptEvent & { reason: string };
   /** The handler asked to run later; it counts as no attempt. */
   'job:snoozed': AttemptEvent & { until: Date };
   /** Returned unfinished because this worker stops; it counts as no attempt. */
@@ -39,8 +42,31 @@ export interface SchedulerEvents {
   'job:lockLost': AttemptEvent;
   /** What the handler reported, once it is stored. */
   'job:progress': JobEvent & { value: number; note: string | null };
+  /** A hook threw; the outcome of the attempt stays what it is. */
+  'job:hookFailed': AttemptEvent & { hook: string; error: Error };
   /** A handler ignores its aborted signal; its slot stays taken until it ends. */
   'worker:stuck': AttemptEvent & { runningFor: number };
+  /** An occurrence became a job here; `late` in milliseconds. */
+  'schedule:due': { scheduleId: string; jobId: string; scheduledFor: Date; late: number };
+  /** Occurrences from `from` up to `until`, exclusive, were skipped; `runningFor` is how long the run in the way has run. */
+  'schedule:skipped': {
+    scheduleId: string;
+    from: Date;
+    until: Date;
+    count: number | null;
+    reason: SkipReason;
+    runningFor: number | null;
+  };
+  /** Other processes decided on these schedules at the same moment, and were first. */
+  'schedule:contended': { won: number; lost: number };
+  /** Its rule cannot be read: it does not run until it is changed. */
+  'schedule:disabled': { scheduleId: string; reason: string };
+  /** A stored schedule is no document that can be read; it is left out. `count` since this process started. */
+  'schedule:unreadable': { scheduleId: string; reason: string; count: number };
+  /** A schedule that was defined in code, and no worker that is alive has it any more. */
+  'schedule:orphaned': { scheduleId: string };
+  /** A tick of the daemon took longer than its interval; `inARow` since the last one that did not. */
+  'daemon:overrun': { tick: number; late: number; inARow: number };
   /** Every change of `scheduler.state`. */
   'worker:state': { state: LifecycleState; previous: LifecycleState; error?: Error };
   /** An operation on MongoDB failed and is tried again; `failures` in a row. */
@@ -59,11 +85,20 @@ const NAMES: Record<EventName, true> = {
   'job:complete': true,
   'job:failed': true,
   'job:cancelled': true,
+  'job:skipped': true,
   'job:snoozed': true,
   'job:givenBack': true,
   'job:stalled': true,
   'job:lockLost': true,
   'job:progress': true,
+  'job:hookFailed': true,
+  'schedule:due': true,
+  'schedule:skipped': true,
+  'schedule:contended': true,
+  'schedule:disabled': true,
+  'schedule:unreadable': true,
+  'schedule:orphaned': true,
+  'daemon:overrun': true,
   'worker:stuck': true,
   'worker:state': true,
   'worker:trouble': true,

@@ -1,5 +1,6 @@
 import { ChronosError } from './errors.js';
 import { hint } from './nearest.js';
+import { jsonText } from './text.js';
 
 // A value, '*', a step '*/15', a range '9-17', or a list of these.
 export type FieldPattern = number | string;
@@ -71,7 +72,7 @@ function parseField(name: FieldName, pattern: unknown, faults: string[]): Parsed
   if (tests.some((test) => test === undefined)) {
     const [least, most] = BOUNDS[name];
     faults.push(
-      `${name} must be a number from ${least} to ${most}, '*', a step like '*/5', a range like '${least}-${most}' or a list of these, got ${JSON.stringify(pattern)}`,
+      `${name} must be a number from ${least} to ${most}, '*', a step like '*/5', a range like '${least}-${most}' or a list of these, got ${jsonText(pattern)}`,
     );
   }
   return {

@@ -1,4 +1,5 @@
 import { ChronosError } from './errors.js';
+import { jsonText } from './text.js';
 
 /**
  * Every frequency helper of the builder: its name, the cron expression it stands for, and what it means. The builder
@@ -107,10 +108,7 @@ function at(time: string | undefined, where: string): string {
   if (time === undefined) return '~0 ~0';
   const seconds = secondsOfDay(time);
   if (seconds === undefined || seconds % 60 !== 0) {
-    throw new ChronosError(
-      'INVALID_SCHEDULE',
-      `${where} takes a time like '02:30', got ${JSON.stringify(time)}`,
-    );
+    throw new ChronosError('INVALID_SCHEDULE', `${where} takes a time like '02:30', got ${jsonText(time)}`);
   }
   return `${(seconds / 60) % 60} ${Math.floor(seconds / 3600)}`;
 }
@@ -127,6 +125,6 @@ function whole(value: unknown, least: number, most: number, where: string): numb
     return value as number;
   throw new ChronosError(
     'INVALID_SCHEDULE',
-    `${where} takes a whole number from ${least} to ${most}, got ${JSON.stringify(value) ?? String(value)}`,
+    `${where} takes a whole number from ${least} to ${most}, got ${jsonText(value)}`,
   );
 }

@@ -64,7 +64,14 @@ export interface JobDocument {
   /** Limit from the first start over all attempts, in milliseconds. */
   maxRunningTime: number | null;
 
+  /** The schedule that made it, and the occurrence it stands for, not the time it was made. */
+  schedule: string | null;
+  scheduledFor: Date | null;
+  userId: string | null;
+
   held: Hold | null;
+  /** Why a filter kept it from running. */
+  skipReason: string | null;
   cancelRequested: CancelRequest | null;
 
   lockedBy: string | null;
@@ -88,6 +95,53 @@ export interface JobDocument {
 
   /** Names this very insert, so that a lost reply of our own is not taken for a duplicate. */
   nonce: string;
+}
+
+/** What a new job is asked to be; the rest is the same for all of them. */
+export type NewJob = Pick<
+  JobDocument,
+  | '_id'
+  | 'taskType'
+  | 'queue'
+  | 'priority'
+  | 'payload'
+  | 'nextRunAt'
+  | 'createdAt'
+  | 'retries'
+  | 'timeout'
+  | 'maxRunningTime'
+  | 'nonce'
+> &
+  Partial<Pick<JobDocument, 'schedule' | 'scheduledFor' | 'userId' | 'held'>>;
+
+/** A job that nobody has claimed; PENDING when it is held. */
+export function newJob(asked: NewJob): JobDocument {
+  return {
+    schedule: null,
+    scheduledFor: null,
+    userId: null,
+    held: null,
+    ...asked,
+    status: asked.held == null ? 'SCHEDULED' : 'PENDING',
+    fence: 0,
+    attempts: 0,
+    crashes: 0,
+    abandoned: 0,
+    skipReason: null,
+    cancelRequested: null,
+    lockedBy: null,
+    lockedUntil: null,
+    lockToken: null,
+    settledToken: null,
+    settledBy: null,
+    queuedAt: null,
+    startedAt: null,
+    finishedAt: null,
+    progress: null,
+    result: null,
+    resultCut: false,
+    error: null,
+  };
 }
 
 export interface CancelRequest {

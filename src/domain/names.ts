@@ -18,6 +18,11 @@ export function checkTaskType(value: unknown): asserts value is string {
   refuse('a task type', nameFault(value));
 }
 
+/** Schedules: job ids are built from their ids too. */
+export function checkScheduleId(value: unknown): asserts value is string {
+  refuse('the id of a schedule', nameFault(value));
+}
+
 export function checkKey(value: unknown): asserts value is string {
   refuse('a key', textFault(value, LONGEST_KEY));
 }

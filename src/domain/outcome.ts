@@ -11,6 +11,7 @@ export type Outcome =
   | { kind: 'retry'; error: Error; nextRunAt: Date }
   | { kind: 'failed'; error: Error }
   | { kind: 'cancelled'; reason: string }
+  | { kind: 'skipped'; reason: string }
   | { kind: 'snoozed'; until: Date }
   | { kind: 'givenBack' };
 
@@ -21,6 +22,7 @@ export const TRANSITION_OF: Record<OutcomeKind, TransitionName> = {
   retry: 'retryLater',
   failed: 'fail',
   cancelled: 'stopRunning',
+  skipped: 'skip',
   snoozed: 'snooze',
   givenBack: 'giveBack',
 };
@@ -39,6 +41,8 @@ export type Ending =
   | { kind: 'threw'; thrown: unknown }
   /** It never ran, because the job can never succeed: a payload that does not fit, a limit already passed. */
   | { kind: 'refused'; error: Error }
+  /** It never ran, because a filter said no. */
+  | { kind: 'skipped'; reason: string }
   /** It did not end in time after its signal was aborted. */
   | { kind: 'stuck' };
 
@@ -64,6 +68,7 @@ export function judge(judgement: Judgement): Outcome {
   if (ending.kind === 'threw' && isSnoozeJob(ending.thrown)) {
     return { kind: 'snoozed', until: new Date(now.getTime() + (Number(ending.thrown.delay) || 0)) };
   }
+  if (ending.kind === 'skipped') return { kind: 'skipped', reason: ending.reason };
   if (abort === undefined) {
     if (ending.kind === 'returned') return { kind: 'completed', result: ending.value };
     return failure(judgement, toError(ending.kind === 'threw' ? ending.thrown : undefined));

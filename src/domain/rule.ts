@@ -52,8 +52,8 @@ export function occurrencesOf(rule: Rule, anchor: Date): Occurrences {
   );
   const find =
     rule.every === undefined
-      ? (segment: ZoneSegment, after: number, limit: number) =>
-          isFixed ? findFixed(fields, segment, after, limit) : findOpen(fields, segment, after, limit)
+      ? (segment: ZoneSegment, after: number, last: number) =>
+          isFixed ? findFixed(fields, segment, after, last) : findOpen(fields, segment, after, last)
       : steps(fields, rule.every, (rule.startsAt ?? anchor).getTime());
   return {
     next: (after) => {
@@ -61,8 +61,8 @@ export function occurrencesOf(rule: Rule, anchor: Date): Occurrences {
       const limit = Math.min(from + FIVE_YEARS, rule.endsAt?.getTime() ?? Infinity);
       for (const segment of zoneSegments(from, rule.timezone)) {
         if (segment.start > limit) return null;
-        const found = find(segment, from, limit);
-        if (found !== undefined) return found <= limit ? new Date(found) : null;
+        const found = find(segment, from, Math.min(segment.end - 1, limit));
+        if (found !== undefined) return new Date(found);
       }
       return null;
     },
@@ -85,41 +85,35 @@ export function nextRuns(occurrences: Occurrences, count: number, from: Date): D
  */
 function findFixed(
   fields: TimeFields,
-  segment: ZoneSegment,
+  { start, offset, previousOffset }: ZoneSegment,
   after: number,
-  limit: number,
+  last: number,
 ): number | undefined {
-  const { start, end, offset, previousOffset } = segment;
-  const first = Math.max(start + previousOffset, after + offset);
-  for (let wall = nextWall(fields, first, limit + DAY); wall !== undefined && wall < end + offset;) {
-    const instant = Math.max(start, wall - offset);
-    if (instant > after) return instant;
-    wall = nextWall(fields, wall + SECOND, limit + DAY);
-  }
-  return undefined;
+  const owned = start + previousOffset;
+  const first = after < start ? owned : Math.max(owned, after + 1 + offset);
+  const wall = nextWall(fields, first, last + offset);
+  return wall === undefined ? undefined : Math.max(start, wall - offset);
 }
 
 /** Every N minutes, say: due whenever clocks show it, twice where they do, never where they do not. */
 function findOpen(
   fields: TimeFields,
-  segment: ZoneSegment,
+  { start, offset }: ZoneSegment,
   after: number,
-  limit: number,
+  last: number,
 ): number | undefined {
-  const { start, end, offset } = segment;
-  const wall = nextWall(fields, Math.max(start, after + 1) + offset, limit + DAY);
-  return wall !== undefined && wall < end + offset ? wall - offset : undefined;
+  const wall = nextWall(fields, Math.max(start, after + 1) + offset, last + offset);
+  return wall === undefined ? undefined : wall - offset;
 }
 
 /** Real time from the anchor on, where the constraints allow it. */
 function steps(fields: TimeFields, every: number, anchor: number) {
   const stepFrom = (instant: number): number =>
     anchor + Math.max(0, Math.ceil((instant - anchor) / every)) * every;
-  return (segment: ZoneSegment, after: number, limit: number): number | undefined => {
-    const { start, end, offset } = segment;
-    for (let instant = stepFrom(Math.max(start, after + 1)); instant < end;) {
+  return ({ start, offset }: ZoneSegment, after: number, last: number): number | undefined => {
+    for (let instant = stepFrom(Math.max(start, after + 1)); instant <= last;) {
       const shown = Math.floor((instant + offset) / SECOND) * SECOND;
-      const wall = nextWall(fields, shown, limit + DAY);
+      const wall = nextWall(fields, shown, last + offset);
       if (wall === undefined) return undefined;
       if (wall === shown) return instant;
       instant = stepFrom(wall - offset);

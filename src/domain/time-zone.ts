@@ -56,7 +56,8 @@ function findSegments(from: number, to: number, timezone: string): ZoneSegment[]
     const next = Math.min(probe + WEEK, to);
     const last = next - SECOND;
     if (askOffset(last, timezone) !== offset) {
-      const end = findChange(probe, last, offset, timezone);
+      // The second before `probe` is the last one that is known to have the offset: the change may be at `probe` itself.
+      const end = findChange(probe - SECOND, last, offset, timezone);
       segments.push({ start, end, offset, previousOffset });
       previousOffset = offset;
       offset = askOffset(end, timezone);

@@ -36,6 +36,12 @@ export const TRANSITIONS = {
     fence: 0,
     meaning: 'the owner cancelled it, asked by the handler or by a person',
   },
+  skip: {
+    from: ['QUEUED', 'RUNNING'],
+    to: 'CANCELLED',
+    fence: 0,
+    meaning: 'a filter of its definition said no',
+  },
   giveBack: {
     from: ['QUEUED', 'RUNNING'],
     to: 'SCHEDULED',

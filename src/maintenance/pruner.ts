@@ -5,6 +5,8 @@ import { PeriodicService } from '../runtime/service.js';
 import type { Store } from '../store/store.js';
 
 const BATCH = 5000;
+/** Occurrences of schedules are kept at least this long, in milliseconds. */
+const OCCURRENCES_KEPT = 3_600_000;
 
 export interface PruneCounts {
   /** Finished jobs past their retention. */
@@ -23,6 +25,8 @@ export interface PrunerParts {
   store: PruneStore;
   options: Pick<ResolvedOptions, 'retention' | 'pruneInterval'>;
   taskTypes: () => readonly string[];
+  /** Whether these are handlers of the application: without any, this process knows nothing about who has them. */
+  knowsHandlers: () => boolean;
 }
 
 /** Removes finished jobs past their retention. Everything else goes only when a person says how old is old. */
@@ -49,9 +53,11 @@ export class Pruner extends PeriodicService {
     const { store } = this.#parts;
     const before = this.#before(age);
     const finished = await this.#pruneFinished({ completed: age, failed: age, cancelled: age });
-    const known = [...(await store.findListedTaskTypes()), ...this.#parts.taskTypes()];
+    const listed = await store.findListedTaskTypes();
+    const known = [...listed, ...this.#parts.taskTypes()];
     // Where no worker was seen for a day nothing is known about who has handlers, and nothing is an orphan.
-    const orphans = known.length === 0 ? 0 : await inBatches(() => store.pruneOrphans(known, before, BATCH));
+    const isKnown = listed.length > 0 || this.#parts.knowsHandlers();
+    const orphans = isKnown ? await inBatches(() => store.pruneOrphans(known, before, BATCH)) : 0;
     return { finished, orphans, expired: await inBatches(() => store.pruneExpired(before, BATCH)) };
   }
 
@@ -64,7 +70,8 @@ export class Pruner extends PeriodicService {
       ['CANCELLED', ages.cancelled],
     ] as const) {
       const before = this.#before(age);
-      count += await inBatches(() => store.pruneFinished(status, before, BATCH), stopped);
+      const occurrences = this.#before(OCCURRENCES_KEPT);
+      count += await inBatches(() => store.pruneFinished(status, before, occurrences, BATCH), stopped);
     }
     return count;
   }

@@ -30,6 +30,7 @@ const LINES: Lines = {
   },
   'job:cancelled': (event, log) =>
     log.info(event, `${event.taskType} cancelled: ${event.reason ?? 'no reason given'}`),
+  'job:skipped': (event, log) => log.info(event, `${event.taskType} skipped: ${event.reason}`),
   'job:snoozed': (event, log) => log.info(event, `${event.taskType} snoozed until ${iso(event.until)}`),
   'job:givenBack': (event, log) => log.info(event, `${event.taskType} given back unfinished`),
   'job:stalled': (event, log) =>
@@ -43,6 +44,25 @@ const LINES: Lines = {
       event,
       `${event.taskType} is at ${event.value}${event.note === null ? '' : ` (${event.note})`}`,
     ),
+  'job:hookFailed': ({ error, ...event }, log) =>
+    log.error({ ...event, err: error }, `the hook ${event.hook} of ${event.taskType} threw`),
+  'schedule:due': (event, log) => log.debug(event, `${event.scheduleId} is due`),
+  'schedule:skipped': (event, log) => {
+    const running = event.runningFor === null ? '' : `, still running for ${seconds(event.runningFor)}`;
+    log.warn(
+      event,
+      `${event.scheduleId} skipped ${event.count ?? 'many'} from ${iso(event.from)} on: ${event.reason}${running}`,
+    );
+  },
+  'schedule:contended': (event, log) =>
+    log.debug(event, `${event.lost} of ${event.won + event.lost} schedules were decided elsewhere`),
+  'schedule:disabled': (event, log) => log.error(event, `${event.scheduleId} is disabled: ${event.reason}`),
+  'schedule:unreadable': (event, log) =>
+    log.error(event, `the schedule ${event.scheduleId} cannot be read: ${event.reason}`),
+  'schedule:orphaned': (event, log) =>
+    log.warn(event, `the schedule ${event.scheduleId} is in no code any more; remove it if that is meant`),
+  'daemon:overrun': (event, log) =>
+    log.warn(event, `tick ${event.tick} ended ${seconds(event.late)} late, ${event.inARow} in a row`),
   'worker:stuck': (event, log) =>
     log.error(event, `${event.taskType} ignores its signal; its slot stays taken`),
   'worker:state': ({ error, ...event }, log) => {
@@ -64,6 +84,10 @@ export function attachLogger(scheduler: Observable, log: LogTarget): void {
     const line = LINES[name] as (event: SchedulerEvents[EventName], log: LogTarget) => void;
     scheduler.on(name, (event) => line(event, log));
   }
+}
+
+function seconds(milliseconds: number): string {
+  return `${Math.round(milliseconds / 1000)} s`;
 }
 
 function iso(date: Date | null): string {

@@ -9,3 +9,12 @@ export async function saveHeartbeat(c: Collections, worker: WorkerDocument): Pro
 export async function findListedTaskTypes(c: Collections): Promise<string[]> {
   return c.workers.distinct('taskTypes');
 }
+
+/** A worker that has not shown itself for this long, in milliseconds, is not counted on. */
+const SILENT = 60_000;
+
+/** Task types that some worker has which is alive now. */
+export async function findLiveTaskTypes(c: Collections, now: Date): Promise<string[]> {
+  const since = new Date(now.getTime() - SILENT);
+  return c.workers.distinct('taskTypes', { state: 'Running', heartbeatAt: { $gte: since } });
+}

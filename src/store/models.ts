@@ -1,6 +1,7 @@
 import { Schema, type Connection, type mongo, type SchemaDefinition } from 'mongoose';
 import { FINISHED_STATUSES, JOB_STATUSES, LOCKED_STATUSES, type JobDocument } from '../domain/job.js';
 import type { ExecutionDocument } from '../domain/execution.js';
+import type { ScheduleDocument, SkipDocument } from '../domain/schedule.js';
 import type { LockDocument, WorkerDocument } from './documents.js';
 
 /** The collections as the operations see them: the driver's own, because hydrating documents costs several times its work. */
@@ -9,6 +10,8 @@ export interface Collections {
   executions: mongo.Collection<ExecutionDocument>;
   workers: mongo.Collection<WorkerDocument>;
   locks: mongo.Collection<LockDocument>;
+  schedules: mongo.Collection<ScheduleDocument>;
+  skips: mongo.Collection<SkipDocument>;
 }
 
 /** Leads with the queue: a filter outside the index would read every due job of foreign queues. */
@@ -16,10 +19,13 @@ export const CLAIM_KEYS = { queue: 1, taskType: 1, priority: 1, nextRunAt: 1, _i
 export const LOCKS_INDEX = 'locks';
 export const NEXT_DUE_INDEX = 'next_due';
 export const RETENTION_INDEX = 'retention';
+export const DUE_SCHEDULES_INDEX = 'due';
+export const OWING_SCHEDULES_INDEX = 'owing';
 
 const text = { type: String, required: true } as const;
 const date = { type: Date, required: true } as const;
 const count = { type: Number, required: true } as const;
+const flag = { type: Boolean, required: true } as const;
 const maybeText = { type: String, default: null } as const;
 const maybeDate = { type: Date, default: null } as const;
 
@@ -55,7 +61,11 @@ const jobSchema = new Schema(
     retries: { type: Schema.Types.Mixed, default: null },
     timeout: { type: Number, default: null },
     maxRunningTime: { type: Number, default: null },
+    schedule: maybeText,
+    scheduledFor: maybeDate,
+    userId: maybeText,
     held: { type: part({ reason: maybeText, at: date }), default: null },
+    skipReason: maybeText,
     cancelRequested: { type: part({ reason: maybeText, at: date }), default: null },
     lockedBy: maybeText,
     lockedUntil: maybeDate,
@@ -136,7 +146,86 @@ const lockSchema = new Schema(
   { ...options, collection: 'locks' },
 );
 
-const SCHEMAS = { Job: jobSchema, Execution: executionSchema, Worker: workerSchema, Lock: lockSchema };
+const owedPart = part({
+  kind: text,
+  id: text,
+  at: date,
+  until: { type: Date },
+  count: { type: Number, default: null },
+  reason: { type: String },
+  activeId: maybeText,
+  runningFor: { type: Number, default: null },
+  since: date,
+});
+
+const scheduleSchema = new Schema(
+  {
+    _id: text,
+    owner: { ...text, enum: ['code', 'api'] },
+    taskType: text,
+    rule: Schema.Types.Mixed,
+    payload: Schema.Types.Mixed,
+    queue: maybeText,
+    priority: { ...count, min: 0, max: 1000 },
+    retries: Schema.Types.Mixed,
+    timeout: { type: Number, default: null },
+    maxRunningTime: { type: Number, default: null },
+    misfire: Schema.Types.Mixed,
+    overlap: text,
+    jitter: count,
+    maxRuns: { type: Number, default: null },
+    enabled: flag,
+    environments: { type: [String], required: true },
+    userId: maybeText,
+    hash: text,
+    rev: count,
+    isActive: flag,
+    paused: { type: part({ at: date, by: maybeText, reason: maybeText }), default: null },
+    disabledReason: maybeText,
+    anchor: date,
+    nextRunAt: maybeDate,
+    lastRunAt: maybeDate,
+    active: maybeText,
+    owed: { type: [owedPart], required: true },
+    runs: count,
+    decision: maybeText,
+    createdAt: date,
+    updatedAt: date,
+  },
+  { ...options, collection: 'schedules' },
+);
+scheduleSchema.index(
+  { nextRunAt: 1 },
+  { name: DUE_SCHEDULES_INDEX, partialFilterExpression: { isActive: true } },
+);
+scheduleSchema.index({ 'owed.since': 1 }, { name: OWING_SCHEDULES_INDEX, sparse: true });
+
+const skipSchema = new Schema(
+  {
+    _id: text,
+    scheduleId: text,
+    at: date,
+    until: date,
+    count: { type: Number, default: null },
+    reason: text,
+    activeId: maybeText,
+    runningFor: { type: Number, default: null },
+    since: date,
+    expiresAt: date,
+  },
+  { ...options, collection: 'skips' },
+);
+skipSchema.index({ scheduleId: 1, at: 1 }, { name: 'schedule' });
+skipSchema.index({ expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 });
+
+const SCHEMAS = {
+  Job: jobSchema,
+  Execution: executionSchema,
+  Worker: workerSchema,
+  Lock: lockSchema,
+  Schedule: scheduleSchema,
+  Skip: skipSchema,
+};
 
 export function defineModels(connection: Connection): void {
   for (const [name, schema] of Object.entries(SCHEMAS)) connection.model(name, schema);
@@ -149,5 +238,7 @@ export function openCollections(connection: Connection): Collections {
     executions: db.collection('executions'),
     workers: db.collection('workers'),
     locks: db.collection('locks'),
+    schedules: db.collection('schedules'),
+    skips: db.collection('skips'),
   };
 }

@@ -2,14 +2,22 @@ import type { mongo } from 'mongoose';
 import { LOCKED_STATUSES, type FinishedStatus, type JobDocument } from '../domain/job.js';
 import { LOCKS_INDEX, NEXT_DUE_INDEX, RETENTION_INDEX, type Collections } from './models.js';
 
-/** Removes up to `limit` finished jobs of one status that ended before the instant. */
+/**
+ * Removes up to `limit` finished jobs of one status that ended before the instant; occurrences of schedules only if
+ * they ended before the other one: somebody who decided on them may be slow to insert them a second time.
+ */
 export async function pruneFinished(
   c: Collections,
   status: FinishedStatus,
   before: Date,
+  occurrencesBefore: Date,
   limit: number,
 ): Promise<number> {
-  return prune(c, { status, finishedAt: { $lt: before } }, RETENTION_INDEX, limit);
+  const filter: mongo.Filter<JobDocument> = { status, finishedAt: { $lt: before } };
+  if (occurrencesBefore < before) {
+    filter.$or = [{ schedule: null }, { finishedAt: { $lt: occurrencesBefore } }];
+  }
+  return prune(c, filter, RETENTION_INDEX, limit);
 }
 
 /** Removes up to `limit` jobs that were due before the instant and whose task type is none of the known ones. */

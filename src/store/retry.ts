@@ -17,6 +17,7 @@ export async function retry(c: Collections, jobId: string, now: Date): Promise<R
         crashes: 0,
         abandoned: 0,
         cancelRequested: null,
+        skipReason: null,
         startedAt: null,
         finishedAt: null,
         progress: null,

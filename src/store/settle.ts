@@ -136,6 +136,8 @@ function fieldsOf(outcome: Outcome, finishedAt: Date): Partial<JobDocument> {
       return { nextRunAt: outcome.nextRunAt, error: storedError(outcome.error) };
     case 'failed':
       return { error: storedError(outcome.error) };
+    case 'skipped':
+      return { skipReason: outcome.reason };
     case 'snoozed':
       return { nextRunAt: outcome.until };
     case 'cancelled':

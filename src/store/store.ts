@@ -1,11 +1,14 @@
+import { findRuns } from './active-runs.js';
 import { markBegun } from './begin.js';
 import { cancel, findCancelRequests } from './cancel.js';
 import { claimBatch, claimOne, findClaimed, findDue } from './claim.js';
+import { decideSchedules, dropOwed } from './decide-schedules.js';
+import { findDueSchedules, findOwingSchedules, nextScheduleAt } from './due-schedules.js';
 import { enqueue, enqueueMany } from './enqueue.js';
 import { logExecutions } from './executions.js';
 import { findExecutions, findJob } from './find.js';
 import { giveBack, giveBackByToken } from './give-back.js';
-import { findListedTaskTypes, saveHeartbeat } from './heartbeat.js';
+import { findListedTaskTypes, findLiveTaskTypes, saveHeartbeat } from './heartbeat.js';
 import { hold, unhold } from './hold.js';
 import type { Collections } from './models.js';
 import { move } from './move.js';
@@ -16,34 +19,61 @@ import { pruneExpired, pruneFinished, pruneOrphans } from './prune.js';
 import { findExpired, recover } from './recover.js';
 import { renew } from './renew.js';
 import { retry } from './retry.js';
+import {
+  changeSchedule,
+  deleteSchedule,
+  findForeignDefinitions,
+  findSchedule,
+  findSchedules,
+  insertSchedule,
+  listSchedules,
+} from './schedules.js';
 import { findSettled, settle } from './settle.js';
+import { findSkips, recordSkips } from './skips.js';
+import { watchSchedules } from './watch-schedules.js';
 
 const OPERATIONS = {
   acquireLock,
   cancel,
+  changeSchedule,
   claimBatch,
   claimOne,
+  decideSchedules,
+  deleteSchedule,
+  dropOwed,
   enqueue,
   enqueueMany,
   findCancelRequests,
   findClaimed,
   findDue,
+  findDueSchedules,
   findExecutions,
   findExpired,
+  findForeignDefinitions,
   findJob,
   findListedTaskTypes,
+  findLiveTaskTypes,
   findLock,
+  findOwingSchedules,
+  findRuns,
+  findSchedule,
+  findSchedules,
   findSettled,
+  findSkips,
   giveBack,
   giveBackByToken,
   hold,
+  insertSchedule,
+  listSchedules,
   logExecutions,
   markBegun,
   move,
   nextDueAt,
+  nextScheduleAt,
   pruneExpired,
   pruneFinished,
   pruneOrphans,
+  recordSkips,
   recover,
   releaseLock,
   renew,
@@ -52,6 +82,7 @@ const OPERATIONS = {
   saveProgress,
   settle,
   unhold,
+  watchSchedules,
 };
 
 type Operations = typeof OPERATIONS;

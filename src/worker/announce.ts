@@ -39,6 +39,9 @@ export function announce(events: EventBus, job: JobDocument, outcome: Outcome, d
     case 'cancelled':
       events.emit('job:cancelled', { ...event, reason: outcome.reason });
       return;
+    case 'skipped':
+      events.emit('job:skipped', { ...event, reason: outcome.reason });
+      return;
     case 'snoozed':
       events.emit('job:snoozed', { ...event, until: outcome.until });
       return;

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
 import { ChronosError } from '../domain/errors.js';
@@ -5,7 +6,9 @@ import type { JobDocument } from '../domain/job.js';
 import type { ClockAnchor } from '../runtime/database-clock.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { within } from '../runtime/within.js';
+import { afterClaim } from '../store/claim.js';
 import type { Store } from '../store/store.js';
+import { attemptOf } from './announce.js';
 import { BufferSize } from './buffer-size.js';
 import { CancelWatch } from './cancel-watch.js';
 import type { ClaimedJob } from './claimed-job.js';
@@ -75,6 +78,9 @@ export class WorkerEngine {
         random,
         options,
         saveProgress: progressSaver(store, clock, events),
+        onHookFailed: (job, hook, error) => {
+          events.emit('job:hookFailed', { ...attemptOf(job), hook, error });
+        },
       }),
       locks: this.locks,
       settler: this.#settler,
@@ -140,6 +146,34 @@ export class WorkerEngine {
   async runPass(batch: number): Promise<number> {
     await this.#open();
     return this.#onePass.run(batch);
+  }
+
+  /**
+   * Runs a new job here and now: inserted RUNNING and locked, so that no other process takes it as well. Resolves when
+   * its outcome is written, to false when the job was there already.
+   */
+  async runInPlace(job: JobDocument): Promise<boolean> {
+    await this.#open();
+    const { store, clock, registry, workerId, options } = this.#parts;
+    const lease = registry.get(job.taskType)?.options.lease ?? options.lockTimeout;
+    await this.#runner.slotFree();
+    const sentAt = clock.monotonic();
+    const now = clock.now();
+    const grant = { token: randomUUID(), workerId, lockedUntil: new Date(now.getTime() + lease) };
+    const claimed = { job: afterClaim('claim', job, grant, now), token: grant.token, lease, sentAt };
+    try {
+      if ((await store.enqueue(claimed.job)).duplicate) return false;
+    } catch (error) {
+      this.#doubtful.add({ token: grant.token, ids: [job._id], lease });
+      throw error;
+    }
+    if (this.#stopped) {
+      await this.#doubtful.giveBack([claimed]);
+      throw new ChronosError('WRONG_STATE', 'the worker was stopped meanwhile');
+    }
+    this.#runner.accept([claimed]);
+    await this.#runner.settled(new Set([job._id]));
+    return true;
   }
 
   /**

@@ -1,24 +1,50 @@
 import { resolveHandlerOptions, type ResolvedHandlerOptions } from '../config/handler-options.js';
 import { ChronosError } from '../domain/errors.js';
 import { checkTaskType } from '../domain/names.js';
+import type { Around } from './around.js';
 import type { HandlerFunction } from './handler.js';
+
+/** What a definition adds to the task type that has its name. */
+export interface DefinedTask {
+  readonly options: ResolvedHandlerOptions;
+  readonly around: Around;
+  /** What a dispatch by this name leaves open. */
+  readonly defaults: TaskDefaults;
+}
+
+export interface TaskDefaults {
+  readonly payload: unknown;
+  readonly queue: string | null;
+  readonly priority: number;
+  readonly maxRunningTime: number | null;
+}
 
 export interface RegisteredHandler {
   readonly run: HandlerFunction<unknown>;
   readonly options: ResolvedHandlerOptions;
+  readonly around?: Around;
+  readonly defaults?: TaskDefaults;
 }
 
 interface Entry extends RegisteredHandler {
   readonly source: unknown;
+  /** Comes with Chronos: a handler of the same name takes its place. */
+  readonly builtIn: boolean;
 }
 
 /** The handlers of this process by task type. A Map: names like `constructor` are nothing special in it. */
 export class HandlerRegistry {
   readonly #entries = new Map<string, Entry>();
+  readonly #defined = new Map<string, DefinedTask>();
   #changed: () => void = () => undefined;
 
   get taskTypes(): string[] {
     return [...this.#entries.keys()];
+  }
+
+  /** Whether the application has handlers here, besides the built-in ones. */
+  get isUsed(): boolean {
+    return [...this.#entries.values()].some(({ builtIn }) => !builtIn);
   }
 
   /** Calls back after each new handler. */
@@ -27,7 +53,25 @@ export class HandlerRegistry {
   }
 
   get(taskType: string): RegisteredHandler | undefined {
-    return this.#entries.get(taskType);
+    const entry = this.#entries.get(taskType);
+    const defined = this.#defined.get(taskType);
+    if (entry === undefined || defined === undefined) return entry;
+    return { ...defined, run: entry.run, options: { ...entry.options, ...defined.options } };
+  }
+
+  /** Whether or not this process has a handler for it. */
+  defaultsOf(taskType: string): TaskDefaults | undefined {
+    return this.#defined.get(taskType)?.defaults;
+  }
+
+  /** Adds what a definition says; its handler may be registered before or after. */
+  define(taskType: string, task: DefinedTask): void {
+    this.#defined.set(taskType, task);
+  }
+
+  registerBuiltIn(taskType: string, run: HandlerFunction<unknown>): void {
+    if (this.#entries.has(taskType)) return;
+    this.#entries.set(taskType, { run, options: {}, source: run, builtIn: true });
   }
 
   /** Registering the same handler twice is fine, its options may change; another one under a taken name is an error. */
@@ -35,7 +79,7 @@ export class HandlerRegistry {
     checkTaskType(taskType);
     const known = this.#entries.get(taskType);
     if (known !== undefined && known.source === handler && options === undefined) return;
-    if (known !== undefined && known.source !== handler) {
+    if (known !== undefined && !known.builtIn && known.source !== handler) {
       throw new ChronosError(
         'HANDLER_EXISTS',
         `a different handler is registered for '${taskType}' already. All jobs of a task type run the same one: register it once and pass what differs as payload; tell two classes of one name apart by a static taskType`,
@@ -45,6 +89,7 @@ export class HandlerRegistry {
       run: toFunction(taskType, handler),
       options: resolveHandlerOptions(taskType, options ?? {}),
       source: handler,
+      builtIn: false,
     };
     this.#entries.set(taskType, entry);
     this.#changed();

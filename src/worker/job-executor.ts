@@ -12,9 +12,12 @@ import {
   type Outcome,
 } from '../domain/outcome.js';
 import { cutText } from '../domain/text.js';
+import { within } from '../runtime/within.js';
+import { conclude, refusal } from './around.js';
 import type { JobContext } from './handler.js';
 import type { HandlerRegistry } from './handler-registry.js';
-import { applySchema, isPayloadRefused } from './payload-schema.js';
+import { applySchema } from './payload-schema.js';
+import { isRefused } from './refused.js';
 
 const MOST_LOG_LINES = 1000;
 const LONGEST_LOG_LINE = 4096;
@@ -51,6 +54,7 @@ export interface ExecutorParts {
   random: () => number;
   options: Pick<ResolvedOptions, 'timeout' | 'timeoutGrace' | 'retries'>;
   saveProgress: SaveProgress;
+  onHookFailed: (job: JobDocument, hook: string, error: Error) => void;
 }
 
 /** Runs handlers. Returns what an attempt came to as a value; never throws, never touches the store. */
@@ -85,33 +89,41 @@ export class JobExecutor {
       },
       abandon: (): void => over.abort(),
     };
-    const handled = this.#handle(job, startedAt, log, control.signal);
-    const ended = handled.then(() => undefined);
+    const context = this.#contextOf(job, log, control.signal);
+    const args = { payload: job.payload };
+    const handled = this.#handle(job, startedAt, args, context);
     void this.#watchTime(job, startedAt, execution, over.signal);
 
     const attempt = Promise.race([handled, this.#grace(control.signal, over.signal, () => abort?.kind)]).then(
-      (ending): Attempt => {
+      async (ending): Promise<Attempt> => {
         over.abort();
         const now = clock.now();
         // The first start is stored with the first outcome; until then it is this one.
         const begun = { ...job, firstStartedAt: job.firstStartedAt ?? startedAt };
         const outcome = judge({ ending, abort, job: begun, policy: this.#policyOf(job), now, random });
         const stuck = ending.kind === 'stuck';
+        await this.#conclude(job, outcome, args.payload, context);
         return {
           outcome,
           startedAt,
-          finishedAt: now,
+          finishedAt: clock.now(),
           duration: clock.monotonic() - started,
           log: [...log],
           stuck,
         };
       },
     );
+    const ended = Promise.all([handled, attempt]).then(() => undefined);
     return { ...execution, attempt, ended };
   }
 
-  /** Validates, runs, and turns every way to end into a value. */
-  async #handle(job: JobDocument, startedAt: Date, log: string[], signal: AbortSignal): Promise<Ending> {
+  /** Validates, asks the filters, runs, and turns every way to end into a value. */
+  async #handle(
+    job: JobDocument,
+    startedAt: Date,
+    args: { payload: unknown },
+    context: JobContext,
+  ): Promise<Ending> {
     const handler = this.#parts.registry.get(job.taskType);
     if (handler === undefined)
       return { kind: 'threw', thrown: new Error(`no handler for '${job.taskType}' in this process`) };
@@ -120,11 +132,32 @@ export class JobExecutor {
     try {
       const { schema } = handler.options;
       // The stored payload may be older than the schema it meets now.
-      const payload =
-        schema === undefined ? job.payload : await applySchema(job.taskType, schema, job.payload);
-      return { kind: 'returned', value: await handler.run(payload, this.#contextOf(job, log, signal)) };
+      if (schema !== undefined) args.payload = await applySchema(job.taskType, schema, job.payload);
+      const { payload } = args;
+      if (handler.around !== undefined) {
+        const reason = await refusal(handler.around, payload, context);
+        if (reason !== undefined) return { kind: 'skipped', reason };
+        for (const hook of handler.around.before) await hook(payload, context);
+      }
+      return { kind: 'returned', value: await handler.run(payload, context) };
     } catch (thrown) {
-      return isPayloadRefused(thrown) ? { kind: 'refused', error: thrown } : { kind: 'threw', thrown };
+      return isRefused(thrown) ? { kind: 'refused', error: thrown } : { kind: 'threw', thrown };
+    }
+  }
+
+  /** The hooks that follow the handler, under its lock; one that does not end keeps nothing from ending. */
+  async #conclude(job: JobDocument, outcome: Outcome, payload: unknown, context: JobContext): Promise<void> {
+    const { registry, clock, options, onHookFailed } = this.#parts;
+    const around = registry.get(job.taskType)?.around;
+    if (around === undefined || outcome.kind === 'skipped') return;
+    let over = false;
+    const hooks = conclude(around, outcome, payload, context, (hook, error) => {
+      onHookFailed(job, hook, error);
+    }).then(() => (over = true));
+    await within(clock, options.timeoutGrace, hooks);
+    if (!over) {
+      const error = new ChronosError('JOB_TIMEOUT', `the hooks took longer than ${options.timeoutGrace} ms`);
+      onHookFailed(job, 'after', error);
     }
   }
 
@@ -181,6 +214,9 @@ export class JobExecutor {
       status: 'RUNNING',
       nextRunAt: job.nextRunAt,
       createdAt: job.createdAt,
+      schedule: job.schedule ?? null,
+      scheduledFor: job.scheduledFor ?? null,
+      userId: job.userId ?? null,
       attempts: job.attempts,
       crashes: job.crashes,
       lockedBy: job.lockedBy,

@@ -1,17 +1,5 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { ChronosError } from '../domain/errors.js';
-
-/** Told from what a handler throws by its class: a handler may dispatch a bad payload of its own. */
-class PayloadRefused extends ChronosError {}
-
-export function isPayloadRefused(thrown: unknown): thrown is Error {
-  try {
-    return thrown instanceof PayloadRefused;
-  } catch {
-    // A proxy may refuse the question.
-    return false;
-  }
-}
+import { Refused } from './refused.js';
 
 /** What the schema makes of the payload; throws one error that names every fault. */
 export async function applySchema(
@@ -22,7 +10,7 @@ export async function applySchema(
   const checked = await schema['~standard'].validate(payload);
   if (checked.issues === undefined) return checked.value;
   const faults = checked.issues.map(({ path, message }) => `  - ${showPath(path)}: ${message}`);
-  throw new PayloadRefused(
+  throw new Refused(
     'INVALID_PAYLOAD',
     `the payload for '${taskType}' does not fit its schema:\n${faults.join('\n')}`,
   );

@@ -241,6 +241,7 @@ export class Settler {
 
 function errorOf(outcome: Outcome): StoredError | null {
   if (outcome.kind === 'cancelled') return storedError(new CancelJob(outcome.reason));
+  if (outcome.kind === 'skipped') return storedError(new ChronosError('JOB_SKIPPED', outcome.reason));
   return 'error' in outcome ? storedError(outcome.error) : null;
 }
 

@@ -235,8 +235,16 @@ describe('keys examined, beside 200,000 finished and 100,000 future jobs', () =>
 
   it('J13 pruning reads what is old enough', async () => {
     await insert(30, () => ({ status: 'FAILED', finishedAt: later(-10_000) }));
-    assertBounded(await measure(() => store.pruneFinished('FAILED', later(-5000), 100)), 31 + 61, 60);
-    assertBounded(await measure(() => store.pruneFinished('COMPLETED', later(-5000), 100)), 1, 0);
+    assertBounded(
+      await measure(() => store.pruneFinished('FAILED', later(-5000), later(-5000), 100)),
+      31 + 61,
+      60,
+    );
+    assertBounded(
+      await measure(() => store.pruneFinished('COMPLETED', later(-5000), later(-5000), 100)),
+      1,
+      0,
+    );
     await insert(20, () => ({ taskType: 'orphan', nextRunAt: later(-10_000) }));
     assertBounded(await measure(() => store.pruneOrphans(TYPES, later(-5000), 100)), 21 + 41, 40);
     await insert(10, () => ({ status: 'RUNNING', lockedUntil: later(-10_000) }));

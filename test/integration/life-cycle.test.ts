@@ -100,7 +100,7 @@ describe('the life cycle', () => {
     const [shown] = await database.collections.workers.find().toArray();
     assert.deepEqual(
       [shown?._id, shown?.queues, shown?.taskTypes, shown?.concurrency, shown?.pid],
-      ['me', ['a', 'b'], ['work'], 7, process.pid],
+      ['me', ['a', 'b'], ['shell', 'url', 'event', 'work'], 7, process.pid],
     );
     await worker.stop();
     assert.equal((await database.collections.workers.findOne({ _id: 'me' }))?.state, 'Stopped');

@@ -60,7 +60,7 @@ describe('write concern', () => {
       await store.acquireLock('report', GRANT, LATER);
       await store.renew([{ kind: 'named', id: 'report', token: 'token', length: 1 }], LATER);
       await store.releaseLock('report', 'token');
-      await store.pruneFinished('COMPLETED', after(10_000), 10);
+      await store.pruneFinished('COMPLETED', after(10_000), after(10_000), 10);
       await store.pruneOrphans([], LATER, 10);
       await store.pruneExpired(LATER, 10);
     } finally {

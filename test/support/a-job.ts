@@ -1,4 +1,4 @@
-import type { JobDocument, JobStatus } from '../../src/domain/job.js';
+import { newJob, type JobDocument, type JobStatus } from '../../src/domain/job.js';
 
 const NOW = new Date('2026-01-01T00:00:00Z');
 
@@ -33,36 +33,20 @@ let count = 0;
 export function aJob(fields: Partial<JobDocument> = {}): JobDocument {
   const status = fields.status ?? 'SCHEDULED';
   return {
-    _id: `job-${String(++count).padStart(4, '0')}`,
-    taskType: 'work',
-    queue: 'default',
-    priority: 100,
-    payload: null,
+    ...newJob({
+      _id: `job-${String(++count).padStart(4, '0')}`,
+      taskType: 'work',
+      queue: 'default',
+      priority: 100,
+      payload: null,
+      nextRunAt: NOW,
+      createdAt: NOW,
+      retries: null,
+      timeout: null,
+      maxRunningTime: null,
+      nonce: 'nonce',
+    }),
     status,
-    nextRunAt: NOW,
-    createdAt: NOW,
-    fence: 0,
-    attempts: 0,
-    crashes: 0,
-    abandoned: 0,
-    retries: null,
-    timeout: null,
-    maxRunningTime: null,
-    held: null,
-    cancelRequested: null,
-    lockedBy: null,
-    lockedUntil: null,
-    lockToken: null,
-    settledToken: null,
-    settledBy: null,
-    queuedAt: null,
-    startedAt: null,
-    finishedAt: null,
-    progress: null,
-    result: null,
-    resultCut: false,
-    error: null,
-    nonce: 'nonce',
     ...FILLED[status],
     ...fields,
   };

@@ -158,7 +158,8 @@ function checkVerdicts({ jobs, executions, changes }: Records, { killedWorkers =
     const bySweep = job.status === 'FAILED' && crash?.outcome === 'crashed';
     const excused = job.settledBy !== null && killedWorkers.includes(job.settledBy);
     if (row !== undefined) {
-      if (row.outcome.toUpperCase() !== job.status)
+      const verdict = row.outcome === 'skipped' ? 'CANCELLED' : row.outcome.toUpperCase();
+      if (verdict !== job.status)
         faults.push(`6: job ${job._id} is ${job.status}, its last row says ${row.outcome}`);
       if (row.lockToken !== job.settledToken)
         faults.push(`6: job ${job._id} was settled under another token than its last row`);

@@ -13,8 +13,10 @@ class SharedDatabase extends TestDatabase {
 
   async clear(): Promise<void> {
     await Promise.all(this.#opened.splice(0).map((scheduler) => scheduler.stop('3s')));
-    const { jobs, executions, workers, locks } = this.collections;
-    await Promise.all([jobs, executions, workers, locks].map((collection) => collection.deleteMany()));
+    const { jobs, executions, workers, locks, schedules, skips } = this.collections;
+    await Promise.all(
+      [jobs, executions, workers, locks, schedules, skips].map((collection) => collection.deleteMany()),
+    );
   }
 }
 

@@ -22,6 +22,10 @@ describe('resolveOptions', () => {
     const { uri: _, ...defaults } = resolveOptions({ uri });
     const DAY = 86_400_000;
     assert.deepEqual(defaults, {
+      environment: process.env['NODE_ENV'] ?? 'development',
+      symbols: {},
+      shellFiles: [],
+      urlHosts: [],
       queues: ['default'],
       concurrency: 5,
       pollInterval: 5000,

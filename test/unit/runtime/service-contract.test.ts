@@ -60,6 +60,7 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
       events,
       options,
       taskTypes: () => [],
+      knowsHandlers: () => false,
       store: {
         pruneFinished: async (status) => (status === 'COMPLETED' && round(), 0),
         pruneOrphans: async () => 0,

@@ -43,6 +43,7 @@ describe('JobExecutor', () => {
       clock,
       options,
       random: () => 0.5,
+      onHookFailed: () => undefined,
       saveProgress: async (job, value, note) => progress.push([job._id, value, note]) > 0,
     });
   });
@@ -121,7 +122,14 @@ describe('JobExecutor', () => {
     const cancelled = await attemptOf(() => Promise.reject(new CancelJob('done elsewhere')));
     assert.deepEqual(cancelled.outcome, { kind: 'cancelled', reason: 'done elsewhere' });
     registry = new HandlerRegistry();
-    executor = new JobExecutor({ registry, clock, options, random: () => 0, saveProgress: async () => true });
+    executor = new JobExecutor({
+      registry,
+      clock,
+      options,
+      random: () => 0,
+      saveProgress: async () => true,
+      onHookFailed: () => undefined,
+    });
     const snoozed = await attemptOf(() => Promise.reject(new SnoozeJob('1h')));
     assert.deepEqual(snoozed.outcome, { kind: 'snoozed', until: new Date('2026-01-01T01:00:00Z') });
   });

@@ -1,0 +1,50 @@
+import { readPassOptions, type PassOptions } from './config/call-options.js';
+import type { Lifetime } from './lifetime.js';
+import type { EventBus } from './runtime/event-bus.js';
+import type { PassEntry } from './schedules/pass.js';
+
+/** What one pass came to. */
+export interface PassReport {
+  /** The time it was for. */
+  at: Date;
+  /** Each definition in the order it was looked at, then stored schedules that made jobs. */
+  entries: PassEntry[];
+  /** Due jobs that were claimed and executed besides. */
+  executed: number;
+  /** Attempts that failed, in place or not: a program started by cron exits with something else than 0 then. */
+  failed: number;
+}
+
+/** One pass, for system cron. */
+export async function runOnce(
+  lifetime: Lifetime,
+  events: EventBus,
+  timezone: string,
+  options: PassOptions,
+): Promise<PassReport> {
+  const { at, dryRun, batch } = readPassOptions(options, timezone);
+  const { scheduling, sweeper, engine, clock } = await lifetime.connect();
+  const { pass, registrar, materialiser } = scheduling;
+  const when = at ?? clock.now();
+  if (dryRun) return { at: when, entries: await pass.preview(at), executed: 0, failed: 0 };
+
+  let failed = 0;
+  const count = (): void => {
+    failed++;
+  };
+  events.on('job:failed', count);
+  try {
+    await lifetime.ensureInstalled();
+    await sweeper.runOnce();
+    await registrar.registerAll();
+    const entries = await pass.run(at);
+    const stored = at === undefined ? await materialiser.collect('stored') : [];
+    const enqueued = stored.map(({ _id, schedule, scheduledFor }): PassEntry => ({
+      ...{ name: schedule ?? _id, result: 'enqueued', reason: null, jobId: _id, scheduledFor },
+    }));
+    const executed = batch === 0 ? 0 : await engine.runPass(batch);
+    return { at: when, entries: [...entries, ...enqueued], executed, failed };
+  } finally {
+    events.off('job:failed', count);
+  }
+}

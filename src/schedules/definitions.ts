@@ -1,0 +1,156 @@
+import { systemClock } from '../runtime/system-clock.js';
+import { SYMBOLS, type ScheduleContext } from '../config/schedule-options.js';
+import type { ResolvedOptions } from '../config/options.js';
+import type { Draft } from '../dispatch/draft.js';
+import { ChronosError, toError } from '../domain/errors.js';
+import { nameFault } from '../domain/names.js';
+import type { HandlerRegistry } from '../worker/handler-registry.js';
+import { ScheduleBuilder, type BuilderHost } from './builder.js';
+import { buildDefinition, type Definition, type Said } from './definition.js';
+import { executionOrder } from './execution-order.js';
+import { registerTask, taskFor, taskOf, type Task } from './task.js';
+
+export interface DefinitionsParts {
+  registry: HandlerRegistry;
+  options: Pick<ResolvedOptions, 'timezone' | 'symbols' | 'environment' | 'maxPayloadBytes'>;
+  draft: () => Draft<string>;
+  dispatch: BuilderHost['dispatch'];
+}
+
+/** The schedules that this process defines in code. */
+export class Definitions {
+  readonly context: ScheduleContext;
+  readonly #parts: DefinitionsParts;
+  readonly #builders: { freeze(): Definition }[] = [];
+  readonly #names = new Map<string, object>();
+
+  constructor(parts: DefinitionsParts) {
+    this.#parts = parts;
+    const { timezone, symbols } = parts.options;
+    this.context = { timezone, symbols: new Map(Object.entries({ ...SYMBOLS, ...symbols })) };
+  }
+
+  /** A builder for `name`, which has to be free. */
+  schedule<A>(name: string, handler: unknown): ScheduleBuilder<A> {
+    const fault = nameFault(name);
+    if (fault !== undefined) throw new ChronosError('INVALID_SCHEDULE', `the name of a schedule ${fault}`);
+    return this.#add<A>(name, taskFor(name, handler), null);
+  }
+
+  /** A builder that may be named later. */
+  define<A>(handler: unknown, given: unknown): ScheduleBuilder<A> {
+    const { task, payload } = taskOf(handler, given);
+    return this.#add<A>(undefined, task, payload);
+  }
+
+  /** Everything that was defined so far, frozen, in the order it was defined. */
+  all(): Definition[] {
+    return this.#builders.map((builder) => builder.freeze());
+  }
+
+  /** Those that are meant for this environment. */
+  here(): Definition[] {
+    const { environment } = this.#parts.options;
+    return this.all().filter(({ schedule }) => isMeantFor(schedule.environments, environment));
+  }
+
+  /** The same where nobody is left to throw to: a definition that is no good is dropped and reported. */
+  collect(refuse: (name: string, error: Error) => void): Definition[] {
+    for (const builder of [...this.#builders]) {
+      try {
+        builder.freeze();
+      } catch (thrown) {
+        this.#builders.splice(this.#builders.indexOf(builder), 1);
+        const [name = 'unnamed'] = [...this.#names].find(([, owner]) => owner === builder) ?? [];
+        refuse(name, toError(thrown));
+      }
+    }
+    return this.here();
+  }
+
+  /** Freezes the definition of this name, if there is one, so that a dispatch by it finds its handler and defaults. */
+  freeze(name: unknown): void {
+    this.#builders.find((builder) => this.#names.get(String(name)) === builder)?.freeze();
+  }
+
+  /** Each after those it depends on, otherwise as defined. Throws DEPENDENCY_UNKNOWN or DEPENDENCY_CYCLE. */
+  inOrder(): Definition[] {
+    return executionOrder(this.all());
+  }
+
+  /** Everything, checked for a worker: what is named by its code alone would differ from build to build. */
+  forWorker(): Definition[] {
+    const all = this.all();
+    const unnamed = all.find(({ isUnnamedClosure }) => isUnnamedClosure);
+    if (unnamed === undefined) return all;
+    throw new ChronosError(
+      'INVALID_SCHEDULE',
+      `the unnamed closure '${unnamed.name}' can only run in a one-pass run: give it a name with named(), so that workers find its code`,
+    );
+  }
+
+  #add<A>(name: string | undefined, task: Task, payload: unknown): ScheduleBuilder<A> {
+    const said: Said = {
+      name: undefined,
+      task,
+      payload,
+      options: {},
+      loose: [],
+      lease: undefined,
+      dependsOn: [],
+      around: { when: [], skip: [], before: [], onSuccess: [], onError: [], after: [] },
+    };
+    const builder = new ScheduleBuilder<A>(this.#host(), said);
+    if (name !== undefined) {
+      this.#claimName(name, builder);
+      said.name = name;
+    }
+    this.#builders.push(builder);
+    return builder;
+  }
+
+  #host(): BuilderHost {
+    const { draft, dispatch } = this.#parts;
+    return {
+      context: this.context,
+      now: () => systemClock.now(),
+      claimName: (name, builder) => {
+        this.#claimName(name, builder);
+      },
+      build: (said, builder) => this.#build(said, builder),
+      draft,
+      dispatch,
+    };
+  }
+
+  #build(said: Said, builder: object): Definition {
+    const { registry, options } = this.#parts;
+    const { maxPayloadBytes, environment } = options;
+    const definition = buildDefinition(said, { ...this.context, maxPayloadBytes, now: systemClock.now() });
+    const { name, task, schedule, around } = definition;
+    this.#claimName(name, builder);
+    // Elsewhere its jobs wait for a process of the right environment.
+    if (isMeantFor(schedule.environments, environment)) {
+      registerTask(registry, name, task);
+      const { payload, queue, priority, maxRunningTime } = schedule;
+      const defaults = { payload, queue, priority, maxRunningTime };
+      registry.define(name, { options: definition.options, around, defaults });
+    }
+    return definition;
+  }
+
+  #claimName(name: string, builder: object): void {
+    const owner = this.#names.get(name);
+    if (owner !== undefined && owner !== builder) {
+      throw new ChronosError(
+        'SCHEDULE_EXISTS',
+        `there is a schedule '${name}' already: each needs a name of its own`,
+      );
+    }
+    this.#names.set(name, builder);
+  }
+}
+
+export function isMeantFor(environments: readonly string[], environment: string): boolean {
+  return environments.length === 0 || environments.includes(environment);
+}

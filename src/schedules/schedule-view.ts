@@ -1,0 +1,25 @@
+import { parseInstant, type Instant } from '../domain/instant.js';
+import { nextRuns, occurrencesOf } from '../domain/rule.js';
+import type { ScheduleDocument } from '../domain/schedule.js';
+
+/** A schedule as it is shown. */
+export type StoredSchedule = Omit<ScheduleDocument, '_id' | 'hash' | 'decision' | 'owed'> & {
+  readonly id: string;
+  /** Runs that are decided and wait for the one before them. */
+  readonly waiting: number;
+  /** The next `count` occurrences after an instant, now unless said; whether it is active or not. */
+  nextRuns(count: number, from?: Instant): Date[];
+};
+
+export function scheduleView(schedule: ScheduleDocument, timezone: string, now: Date): StoredSchedule {
+  const { _id, hash: _hash, decision: _decision, owed, ...fields } = schedule;
+  return {
+    id: _id,
+    ...fields,
+    waiting: owed.filter(({ kind, id }) => kind === 'run' && id !== fields.active).length,
+    nextRuns(count, from) {
+      const start = from === undefined ? now : parseInstant(from, timezone, 'nextRuns() from');
+      return fields.rule === null ? [] : nextRuns(occurrencesOf(fields.rule, fields.anchor), count, start);
+    },
+  };
+}

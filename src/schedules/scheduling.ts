@@ -1,0 +1,91 @@
+import type { ResolvedOptions } from '../config/options.js';
+import type { Clock } from '../domain/clock.js';
+import type { EventBus, Listener } from '../runtime/event-bus.js';
+import type { Store } from '../store/store.js';
+import type { WorkerEngine } from '../worker/engine.js';
+import type { HandlerRegistry } from '../worker/handler-registry.js';
+import { Decisions } from './decisions.js';
+import type { Definitions } from './definitions.js';
+import { Materialiser } from './materialiser.js';
+import { Pass } from './pass.js';
+import { Registrar } from './registrar.js';
+import { ScheduleWatch } from './schedule-watch.js';
+import { StoredSchedules } from './stored-schedules.js';
+
+export interface SchedulingParts {
+  store: Store;
+  clock: Clock;
+  events: EventBus;
+  random: () => number;
+  options: ResolvedOptions;
+  registry: HandlerRegistry;
+  definitions: Definitions;
+  engine: WorkerEngine;
+}
+
+/** Everything about schedules in a connected process. Nothing runs yet. */
+export interface Scheduling {
+  registrar: Registrar;
+  materialiser: Materialiser;
+  watch: ScheduleWatch;
+  stored: StoredSchedules;
+  pass: Pass;
+  detach: () => void;
+}
+
+export function openScheduling(parts: SchedulingParts): Scheduling {
+  const { store, clock, events, random, options, registry, definitions, engine } = parts;
+  const { environment, pollInterval, executionRetention, maxPayloadBytes } = options;
+  const decisions = new Decisions({
+    store,
+    clock,
+    events,
+    skipRetention: executionRetention,
+    cancel: async (jobId, reason) => {
+      await store.cancel(jobId, reason, clock.now());
+      engine.cancelled(jobId, reason);
+    },
+    nudge: () => {
+      engine.nudge();
+    },
+  });
+  const registrar = new Registrar({ store, clock, events, definitions });
+  const materialiser = new Materialiser({
+    ...{ clock, events, random, store, decisions, registrar, environment, pollInterval },
+  });
+  const wake = (): void => {
+    materialiser.wake();
+  };
+  return {
+    registrar,
+    materialiser,
+    watch: new ScheduleWatch(clock, events, store, wake),
+    stored: new StoredSchedules({
+      ...{ store, clock, registry, decisions, maxPayloadBytes },
+      context: definitions.context,
+      nudge: wake,
+    }),
+    pass: new Pass({
+      ...{ store, clock, definitions, decisions, environment },
+      runInPlace: (job) => engine.runInPlace(job),
+    }),
+    detach: followEnds(events, materialiser),
+  };
+}
+
+/** Tells the materialiser of every job that ended here; returns how to stop that. */
+function followEnds(events: EventBus, materialiser: Materialiser): () => void {
+  const ended = ({ jobId }: { jobId: string }): void => {
+    materialiser.runEnded(jobId);
+  };
+  const failed: Listener<'job:failed'> = (event) => {
+    if (!event.willRetry) ended(event);
+  };
+  const names = ['job:complete', 'job:cancelled', 'job:skipped'] as const;
+  for (const name of names) events.on(name, ended);
+  events.on('job:failed', failed);
+  return () => {
+    for (const name of names) events.off(name, ended);
+    events.off('job:failed', failed);
+  };
+}

@@ -1,0 +1,346 @@
+import { randomUUID } from 'node:crypto';
+import {
+  readPause,
+  readScheduleQuery,
+  type PauseOptions,
+  type ScheduleQueryOptions,
+} from '../config/call-options.js';
+import { resolveSchedule, type ScheduleContext, type ScheduleOptions } from '../config/schedule-options.js';
+import { checkedPayload } from '../dispatch/checked-payload.js';
+import type { Clock } from '../domain/clock.js';
+import { ChronosError } from '../domain/errors.js';
+import { parseInstant, type Instant } from '../domain/instant.js';
+import { checkScheduleId, checkTaskType } from '../domain/names.js';
+import { planBackfill, planTrigger } from '../domain/plan.js';
+import { occurrencesOf, type Rule } from '../domain/rule.js';
+import {
+  hashOf,
+  occurrenceId,
+  type OwedRun,
+  type ScheduleDefinition,
+  type ScheduleDocument,
+  type SkipDocument,
+} from '../domain/schedule.js';
+import { newJobId } from '../store/bson.js';
+import type { Store } from '../store/store.js';
+import type { HandlerRegistry } from '../worker/handler-registry.js';
+import { applySchema } from '../worker/payload-schema.js';
+import type { Decisions } from './decisions.js';
+import { assertRuns } from './definition.js';
+import { changedSchedule, newSchedule, recountedFrom } from './new-schedule.js';
+import { unreadable } from './readable.js';
+import { scheduleView, type StoredSchedule } from './schedule-view.js';
+
+/** Several people may change a schedule at once; each tries this often to be the last. */
+const MOST_TRIES = 20;
+const MOST_BACKFILLED = 1000;
+
+/** A schedule that is stored at run time. */
+export interface NewSchedule extends ScheduleOptions {
+  /** What its jobs run. */
+  taskType: string;
+  /** Default: one that is generated. */
+  id?: string;
+  payload?: unknown;
+  /** Default true; false stores it paused. */
+  isActive?: boolean;
+}
+
+/** What changes; null takes something back. */
+export type SchedulePatch = { [K in keyof Omit<NewSchedule, 'id'>]?: NewSchedule[K] | null };
+
+/** `jobId` runs now, or waits in line where runs must not overlap. */
+export type TriggerAnswer =
+  | { triggered: true; jobId: string }
+  | { triggered: false; reason: 'running'; jobId: string; runningFor: number }
+  | { triggered: false; reason: 'notFound' };
+
+/** How many occurrences there were, and how many of them had a job already. */
+export interface BackfillAnswer {
+  occurrences: number;
+  existing: number;
+}
+
+export interface StoredSchedulesParts {
+  store: Pick<
+    Store,
+    | 'insertSchedule'
+    | 'findSchedule'
+    | 'changeSchedule'
+    | 'deleteSchedule'
+    | 'listSchedules'
+    | 'findSkips'
+    | 'findRuns'
+  >;
+  clock: Clock;
+  registry: HandlerRegistry;
+  context: ScheduleContext;
+  maxPayloadBytes: number;
+  decisions: Decisions;
+  /** The schedules changed: whoever materialises in this process need not wait for the stream. */
+  nudge: () => void;
+}
+
+type Change = Partial<ScheduleDocument> & Pick<ScheduleDocument, 'decision'>;
+
+/** Schedules at run time: added, changed, paused and triggered by people and programs, followed by every worker. */
+export class StoredSchedules {
+  readonly #parts: StoredSchedulesParts;
+
+  constructor(parts: StoredSchedulesParts) {
+    this.#parts = parts;
+  }
+
+  async add(input: NewSchedule): Promise<string> {
+    const { store, clock, nudge } = this.#parts;
+    const { id = newJobId(), isActive = true, ...said } = objectOf(input, 'addSchedule()');
+    checkScheduleId(id);
+    const definition = await this.#definition(said, 'addSchedule()');
+    const now = clock.now();
+    const schedule = newSchedule(id, 'api', definition, hashOf(definition), now);
+    const paused = isActive
+      ? {}
+      : { isActive: false, paused: { at: now, by: null, reason: 'added inactive' } };
+    if (!(await store.insertSchedule({ ...schedule, ...paused }))) {
+      throw new ChronosError(
+        'SCHEDULE_EXISTS',
+        `there is a schedule '${id}' already: change it with updateSchedule()`,
+      );
+    }
+    nudge();
+    return id;
+  }
+
+  async update(id: string, patch: SchedulePatch): Promise<boolean> {
+    const { isActive, ...said } = objectOf(patch, 'updateSchedule()');
+    if (Object.keys(said).length > 0) {
+      const found = await this.#change(id, async (schedule, now) => {
+        if (schedule.owner === 'code') throw inCode(id);
+        const definition = await this.#definition(patched(schedule, said), 'updateSchedule()');
+        return changedSchedule(schedule, definition, hashOf(definition), now);
+      });
+      if (!found) return false;
+    }
+    if (isActive == null) return Object.keys(said).length > 0 || (await this.#find(id)) !== null;
+    return isActive ? this.resume(id) : this.pause(id, { reason: 'isActive: false' });
+  }
+
+  async remove(id: string): Promise<boolean> {
+    checkScheduleId(id);
+    const removed = await this.#parts.store.deleteSchedule(id);
+    this.#parts.nudge();
+    return removed;
+  }
+
+  async get(id: string): Promise<StoredSchedule | null> {
+    const schedule = await this.#find(id);
+    return schedule === null ? null : this.#view(schedule);
+  }
+
+  /** In the order of their ids; those that cannot be read are left out. */
+  async list(query: ScheduleQueryOptions = {}): Promise<StoredSchedule[]> {
+    const found = await this.#parts.store.listSchedules(readScheduleQuery(query));
+    return found
+      .filter((schedule) => unreadable(schedule) === undefined)
+      .map((schedule) => this.#view(schedule));
+  }
+
+  /** No more occurrences until `resume`. Runs that exist go on. False when there is no such schedule. */
+  async pause(id: string, options: PauseOptions = {}): Promise<boolean> {
+    const { by = null, reason = null } = readPause(options);
+    return this.#change(id, (_, now) => ({
+      isActive: false,
+      paused: { at: now, by, reason },
+      decision: randomUUID(),
+      updatedAt: now,
+    }));
+  }
+
+  /** Goes on from now: what was due meanwhile is recorded as skipped. */
+  async resume(id: string): Promise<boolean> {
+    return this.#change(id, (schedule, now) => ({
+      isActive: schedule.enabled && schedule.disabledReason === null,
+      paused: null,
+      decision: randomUUID(),
+      updatedAt: now,
+      ...(schedule.paused !== null && recountedFrom(schedule, schedule, now, 'paused')),
+    }));
+  }
+
+  /** Runs it once now, besides its occurrences, by the rules of its overlap policy. Also while it is paused. */
+  async trigger(id: string): Promise<TriggerAnswer> {
+    const { decisions, clock } = this.#parts;
+    for (let tries = 1; tries <= MOST_TRIES; tries++) {
+      const schedule = await this.#find(id);
+      if (schedule === null) return { triggered: false, reason: 'notFound' };
+      const now = clock.now();
+      const active = (await decisions.activeRuns([schedule])).get(id) ?? null;
+      const jobId = `${id}!${randomUUID()}`;
+      const plan = planTrigger(schedule, jobId, active, now);
+      if (plan === null) {
+        const running = {
+          jobId: active?.id ?? '',
+          runningFor: now.getTime() - (active?.since ?? now).getTime(),
+        };
+        return { triggered: false, reason: 'running', ...running };
+      }
+      const won = await decisions.store([{ schedule, plan }]);
+      if (won.length === 0) continue;
+      await decisions.carryOut(won, now);
+      return { triggered: true, jobId };
+    }
+    throw contended(id);
+  }
+
+  /** Makes the jobs of past occurrences that have none, from one instant to another, both included. */
+  async backfill(id: string, from: Instant, to: Instant): Promise<BackfillAnswer> {
+    const { decisions, clock, store, context } = this.#parts;
+    const first = parseInstant(from, context.timezone, 'backfill() from');
+    const last = parseInstant(to, context.timezone, 'backfill() to');
+    for (let tries = 1; tries <= MOST_TRIES; tries++) {
+      const schedule = await this.#find(id);
+      if (schedule === null)
+        throw new ChronosError('SCHEDULE_NOT_FOUND', `there is no schedule '${id}' to backfill`);
+      const now = clock.now();
+      const runs = occurrencesBetween(schedule, first, last < now ? last : now, now);
+      const existing = await store.findRuns(runs.map(({ id: jobId }) => jobId));
+      const missing = runs.filter((run) => !existing.has(run.id));
+      const answer = { occurrences: runs.length, existing: existing.size };
+      if (missing.length === 0) return answer;
+      const active = (await decisions.activeRuns([schedule])).get(id) ?? null;
+      const won = await decisions.store([{ schedule, plan: planBackfill(schedule, missing, active) }]);
+      if (won.length === 0) continue;
+      await decisions.carryOut(won, now);
+      return answer;
+    }
+    throw contended(id);
+  }
+
+  /** Occurrences that did not become jobs, the last first, as long as they are kept. */
+  async skips(id: string, limit = 100): Promise<SkipDocument[]> {
+    checkScheduleId(id);
+    return this.#parts.store.findSkips(id, limit);
+  }
+
+  async #find(id: string): Promise<ScheduleDocument | null> {
+    checkScheduleId(id);
+    const schedule = await this.#parts.store.findSchedule(id);
+    const reason = schedule === null ? undefined : unreadable(schedule);
+    if (reason === undefined) return schedule;
+    throw new ChronosError('INVALID_SCHEDULE', `the stored schedule '${id}' cannot be read: ${reason}`);
+  }
+
+  /** False when there is no such schedule. */
+  async #change(
+    id: string,
+    change: (schedule: ScheduleDocument, now: Date) => Change | Promise<Change>,
+  ): Promise<boolean> {
+    const { store, clock, nudge } = this.#parts;
+    for (let tries = 1; tries <= MOST_TRIES; tries++) {
+      const schedule = await this.#find(id);
+      if (schedule === null) return false;
+      if (await store.changeSchedule(schedule, await change(schedule, clock.now()))) {
+        nudge();
+        return true;
+      }
+    }
+    throw contended(id);
+  }
+
+  async #definition(said: Omit<NewSchedule, 'id' | 'isActive'>, where: string): Promise<ScheduleDefinition> {
+    const { context, clock, registry, maxPayloadBytes } = this.#parts;
+    const { taskType, payload = null, ...options } = said;
+    checkTaskType(taskType);
+    const resolved = resolveSchedule(options, context, where);
+    if (resolved.rule === null) {
+      throw new ChronosError('INVALID_SCHEDULE', `${where} needs a rule: cron, fields, symbol or every`);
+    }
+    assertRuns(where, resolved.rule, clock.now());
+    const copy = checkedPayload(`the payload of ${where}`, payload, maxPayloadBytes);
+    const schema = registry.get(taskType)?.options.schema;
+    if (schema !== undefined) await applySchema(taskType, schema, copy);
+    return { ...resolved, taskType, payload: copy };
+  }
+
+  #view(schedule: ScheduleDocument): StoredSchedule {
+    const { context, clock } = this.#parts;
+    return scheduleView(schedule, context.timezone, clock.now());
+  }
+}
+
+function occurrencesBetween(schedule: ScheduleDocument, first: Date, last: Date, now: Date): OwedRun[] {
+  if (schedule.rule === null) return [];
+  const occurrences = occurrencesOf(schedule.rule, schedule.anchor);
+  const runs: OwedRun[] = [];
+  for (
+    let at = occurrences.next(new Date(first.getTime() - 1));
+    at !== null && at <= last;
+    at = occurrences.next(at)
+  ) {
+    if (runs.length === MOST_BACKFILLED) {
+      throw new ChronosError(
+        'INVALID_ARGUMENT',
+        `backfill() makes at most ${MOST_BACKFILLED} jobs at once, and there are more occurrences from ${first.toISOString()} to ${last.toISOString()}: take a shorter time`,
+      );
+    }
+    runs.push({ kind: 'run', id: occurrenceId(schedule._id, at), at, since: now });
+  }
+  return runs;
+}
+
+/** What was said about the schedule so far, with the patch over it. A new base takes the place of the old one. */
+function patched(
+  schedule: ScheduleDocument,
+  patch: Omit<SchedulePatch, 'isActive'>,
+): Omit<NewSchedule, 'id' | 'isActive'> {
+  const { taskType, payload, rule, queue, priority, retries, timeout, maxRunningTime } = schedule;
+  const { misfire, overlap, jitter, maxRuns, enabled, environments, userId } = schedule;
+  const before = {
+    ...{ taskType, payload, queue, priority, retries, timeout, maxRunningTime },
+    ...{ misfire, overlap, jitter, maxRuns, enabled, environments, userId },
+    ...saidBy(rule),
+  };
+  const bases = ['cron', 'fields', 'symbol', 'every'] as const;
+  const replaced = bases.some((base) => patch[base] != null)
+    ? Object.fromEntries(bases.map((base) => [base, null]))
+    : {};
+  const merged = Object.entries({ ...before, ...replaced, ...patch }).filter(([, value]) => value !== null);
+  return Object.fromEntries(merged) as unknown as Omit<NewSchedule, 'id' | 'isActive'>;
+}
+
+function saidBy(rule: Rule | null): ScheduleOptions {
+  if (rule === null) return {};
+  const { loose: _, only = {}, ...rest } = rule;
+  const constraints = {
+    seconds: only.second,
+    minutes: only.minute,
+    hours: only.hour,
+    days: only.day,
+    months: only.month,
+    weekdays: only.weekday,
+  };
+  const given = Object.entries({ ...rest, ...constraints }).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given);
+}
+
+function objectOf<T extends object>(value: T, where: string): T {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  throw new ChronosError(
+    'INVALID_ARGUMENT',
+    `${where} takes an object, got ${value === null ? 'null' : typeof value}`,
+  );
+}
+
+function inCode(id: string): ChronosError {
+  return new ChronosError(
+    'SCHEDULE_IN_CODE',
+    `the schedule '${id}' is defined in code: change it there. Pausing and resuming it works from anywhere`,
+  );
+}
+
+function contended(id: string): ChronosError {
+  return new ChronosError(
+    'WRONG_STATE',
+    `the schedule '${id}' changed ${MOST_TRIES} times while this call looked at it: try again`,
+  );
+}

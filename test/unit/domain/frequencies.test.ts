@@ -1,0 +1,285 @@
+import assert from 'node:assert/strict';
+import { inspect } from 'node:util';
+import { parseCron } from '../../../src/domain/cron.js';
+import { FREQUENCIES, secondsOfDay, WEEKDAYS, type FrequencyName } from '../../../src/domain/frequencies.js';
+import { nextRuns, occurrencesOf } from '../../../src/domain/rule.js';
+
+type Arguments = readonly unknown[];
+
+/** The expression as it is written, with the marks of what a constraint may replace. */
+function marked(name: FrequencyName, args: Arguments = []): string {
+  const { cron } = FREQUENCIES[name] as { cron: (...args: Arguments) => string };
+  return cron(...args);
+}
+
+function expression(name: FrequencyName, args: Arguments = []): string {
+  return marked(name, args).replaceAll('~', '');
+}
+
+const call = (name: string, args: Arguments): string =>
+  `${name}(${args.map((argument) => inspect(argument)).join(', ')})`;
+
+const TABLE: [FrequencyName, Arguments, string][] = [
+  ['everySecond', [], '* * * * * *'],
+  ['everyTwoSeconds', [], '*/2 * * * * *'],
+  ['everyFiveSeconds', [], '*/5 * * * * *'],
+  ['everyTenSeconds', [], '*/10 * * * * *'],
+  ['everyFifteenSeconds', [], '*/15 * * * * *'],
+  ['everyTwentySeconds', [], '*/20 * * * * *'],
+  ['everyThirtySeconds', [], '*/30 * * * * *'],
+  ['everyMinute', [1], '* * * * *'],
+  ['everyMinute', [undefined], '* * * * *'],
+  ['everyMinute', [59], '*/59 * * * *'],
+  ['everyXMinutes', [1], '*/1 * * * *'],
+  ['everyTwoMinutes', [], '*/2 * * * *'],
+  ['everyThreeMinutes', [], '*/3 * * * *'],
+  ['everyFourMinutes', [], '*/4 * * * *'],
+  ['everyFiveMinutes', [], '*/5 * * * *'],
+  ['everyTenMinutes', [], '*/10 * * * *'],
+  ['everyFifteenMinutes', [], '*/15 * * * *'],
+  ['everyTwentyMinutes', [], '*/20 * * * *'],
+  ['everyThirtyMinutes', [], '*/30 * * * *'],
+  ['everyHour', [], '0 * * * *'],
+  ['hourlyAt', [0], '0 * * * *'],
+  ['hourlyAt', [59], '59 * * * *'],
+  ['everyTwoHours', [], '0 */2 * * *'],
+  ['everyThreeHours', [], '0 */3 * * *'],
+  ['everyFourHours', [], '0 */4 * * *'],
+  ['everySixHours', [], '0 */6 * * *'],
+  ['everyEightHours', [], '0 */8 * * *'],
+  ['everyTwelveHours', [], '0 */12 * * *'],
+  ['dailyAt', ['00:00'], '0 0 * * *'],
+  ['dailyAt', ['2:05'], '5 2 * * *'],
+  ['dailyAt', ['23:59'], '59 23 * * *'],
+  ['dailyAt', ['12:00:00'], '0 12 * * *'],
+  ['twiceDaily', [], '0 1,13 * * *'],
+  ['twiceDaily', [6, 18], '0 6,18 * * *'],
+  ['twiceDaily', [20, 4], '0 20,4 * * *'],
+  ['weeklyOn', [1], '0 0 * * 1'],
+  ['weeklyOn', [7], '0 0 * * 7'],
+  ['weeklyOn', [[1, 3, 5]], '0 0 * * 1,3,5'],
+  ['weeklyOn', [1, '08:30'], '30 8 * * 1'],
+  ['monthlyOn', [15], '0 0 15 * *'],
+  ['monthlyOn', [[1, 31], '04:00'], '0 4 1,31 * *'],
+  ['twiceMonthly', [], '0 0 1,16 * *'],
+  ['twiceMonthly', [5, 20], '0 0 5,20 * *'],
+  ['twiceMonthly', [5, 20, '13:15'], '15 13 5,20 * *'],
+  ['lastDayOfMonth', [], '0 0 L * *'],
+  ['lastDayOfMonth', ['18:45'], '45 18 L * *'],
+  ['yearlyOn', [6], '0 0 1 6 *'],
+  ['yearlyOn', [6, 15], '0 0 15 6 *'],
+  ['yearlyOn', [2, 29, '06:00'], '0 6 29 2 *'],
+];
+
+/** What was promised, to the letter. */
+const PROMISED: [FrequencyName, Arguments, string][] = [
+  ['everyMinute', [], '* * * * *'],
+  ['everyMinute', [5], '*/5 * * * *'],
+  ['everyXMinutes', [5], '*/5 * * * *'],
+  ['hourly', [], '0 * * * *'],
+  ['hourlyAt', [15], '15 * * * *'],
+  ['daily', [], '0 0 * * *'],
+  ['dailyAt', ['02:30'], '30 2 * * *'],
+  ['weekly', [], '0 0 * * 0'],
+  ['monthly', [], '0 0 1 * *'],
+  ['quarterly', [], '0 0 1 */3 *'],
+  ['yearly', [], '0 0 1 1 *'],
+];
+
+describe('frequencies', () => {
+  for (const [name, args, cron] of PROMISED) {
+    it(`D4 ${call(name, args)} is ${cron}`, () => assert.equal(expression(name, args), cron));
+  }
+
+  for (const [name, args, cron] of TABLE) {
+    it(`J2 ${call(name, args)} is ${cron}`, () => assert.equal(expression(name, args), cron));
+  }
+
+  it('J2 are forty or more, with the days of the week', () => {
+    const names = new Set([...Object.keys(FREQUENCIES), ...Object.keys(WEEKDAYS)]);
+    assert.ok(names.size >= 40, `${names.size}`);
+    assert.equal(names.size, Object.keys(FREQUENCIES).length + Object.keys(WEEKDAYS).length);
+  });
+
+  it('J2 are all in this table, say what they mean, and are valid cron expressions', () => {
+    const shown = new Set([...PROMISED, ...TABLE].map(([name]) => name));
+    assert.deepEqual(
+      Object.keys(FREQUENCIES).filter((name) => !shown.has(name as FrequencyName)),
+      [],
+    );
+    for (const { meaning } of Object.values(FREQUENCIES)) assert.match(meaning, /^\w.*\w$/);
+    for (const [, , cron] of [...PROMISED, ...TABLE]) parseCron(cron);
+  });
+
+  it('J2 mark what a constraint may replace: never what the caller said', () => {
+    assert.equal(marked('daily'), '~0 ~0 * * *');
+    assert.equal(marked('hourly'), '~0 * * * *');
+    assert.equal(marked('yearly'), '~0 ~0 ~1 ~1 *');
+    assert.equal(marked('quarterly'), '~0 ~0 ~1 */3 *');
+    assert.equal(marked('weekly'), '~0 ~0 * * ~0');
+    assert.equal(marked('weeklyOn', [1]), '~0 ~0 * * 1');
+    assert.equal(marked('monthlyOn', [1]), '~0 ~0 1 * *');
+    assert.equal(marked('twiceDaily', [1, 13]), '~0 1,13 * * *');
+    for (const [name, args] of [
+      ['hourlyAt', [15]],
+      ['dailyAt', ['00:00']],
+      ['weeklyOn', [1, '08:30']],
+      ['monthlyOn', [1, '00:00']],
+      ['twiceMonthly', [1, 16, '00:00']],
+      ['lastDayOfMonth', ['00:00']],
+      ['yearlyOn', [1, 1, '00:00']],
+      ['everyMinute', [5]],
+    ] as [FrequencyName, Arguments][]) {
+      assert.ok(!marked(name, args).includes('~'), call(name, args));
+    }
+  });
+
+  const MEANINGS: [FrequencyName, Arguments, string[]][] = [
+    ['everyThirtySeconds', [], ['2026-01-01T00:00:30', '2026-01-01T00:01:00', '2026-01-01T00:01:30']],
+    ['everyMinute', [], ['2026-01-01T00:01:00', '2026-01-01T00:02:00']],
+    ['everyMinute', [20], ['2026-01-01T00:20:00', '2026-01-01T00:40:00', '2026-01-01T01:00:00']],
+    ['hourly', [], ['2026-01-01T01:00:00', '2026-01-01T02:00:00']],
+    ['hourlyAt', [15], ['2026-01-01T00:15:00', '2026-01-01T01:15:00']],
+    ['everySixHours', [], ['2026-01-01T06:00:00', '2026-01-01T12:00:00', '2026-01-01T18:00:00']],
+    ['daily', [], ['2026-01-02T00:00:00', '2026-01-03T00:00:00']],
+    ['dailyAt', ['02:30'], ['2026-01-01T02:30:00', '2026-01-02T02:30:00']],
+    ['twiceDaily', [], ['2026-01-01T01:00:00', '2026-01-01T13:00:00', '2026-01-02T01:00:00']],
+    ['twiceDaily', [20, 4], ['2026-01-01T04:00:00', '2026-01-01T20:00:00']],
+    ['twiceDaily', [4, 4], ['2026-01-01T04:00:00', '2026-01-02T04:00:00']],
+    ['weekly', [], ['2026-01-04T00:00:00', '2026-01-11T00:00:00']],
+    ['weeklyOn', [[0, 7]], ['2026-01-04T00:00:00', '2026-01-11T00:00:00']],
+    ['weeklyOn', [[1, 5], '08:30'], ['2026-01-02T08:30:00', '2026-01-05T08:30:00', '2026-01-09T08:30:00']],
+    ['monthly', [], ['2026-02-01T00:00:00', '2026-03-01T00:00:00']],
+    ['monthlyOn', [31], ['2026-01-31T00:00:00', '2026-03-31T00:00:00', '2026-05-31T00:00:00']],
+    ['twiceMonthly', [], ['2026-01-16T00:00:00', '2026-02-01T00:00:00', '2026-02-16T00:00:00']],
+    ['lastDayOfMonth', [], ['2026-01-31T00:00:00', '2026-02-28T00:00:00', '2026-03-31T00:00:00']],
+    [
+      'quarterly',
+      [],
+      ['2026-04-01T00:00:00', '2026-07-01T00:00:00', '2026-10-01T00:00:00', '2027-01-01T00:00:00'],
+    ],
+    ['yearly', [], ['2027-01-01T00:00:00', '2028-01-01T00:00:00']],
+    ['yearlyOn', [2, 29], ['2028-02-29T00:00:00', '2032-02-29T00:00:00']],
+    ['yearlyOn', [12, 24, '18:00'], ['2026-12-24T18:00:00', '2027-12-24T18:00:00']],
+  ];
+  for (const [name, args, expected] of MEANINGS) {
+    it(`J2 ${call(name, args)} runs when it says`, () => {
+      const occurrences = occurrencesOf({ cron: expression(name, args), timezone: 'UTC' }, new Date(0));
+      const runs = nextRuns(occurrences, expected.length, new Date('2026-01-01T00:00:00Z'));
+      assert.deepEqual(
+        runs.map((at) => at.toISOString().slice(0, 19)),
+        expected,
+      );
+    });
+  }
+
+  it('J2 know the days of the week', () => {
+    assert.deepEqual(WEEKDAYS, {
+      weekdays: [1, 2, 3, 4, 5],
+      weekends: [0, 6],
+      sundays: [0],
+      mondays: [1],
+      tuesdays: [2],
+      wednesdays: [3],
+      thursdays: [4],
+      fridays: [5],
+      saturdays: [6],
+    });
+  });
+
+  const times = [
+    '',
+    '24:00',
+    '2:5',
+    '02:60',
+    '02:30:15',
+    '02:30:60',
+    '2',
+    '2.30',
+    '-1:00',
+    ' 2:30',
+    '2:30pm',
+    '٠٢:٣٠',
+    230,
+    null,
+  ];
+  const circle: unknown[] = [];
+  circle.push(circle);
+  const numbers = [-1, 1.5, NaN, Infinity, '5', null, true, {}, 5n, Symbol('5')];
+  const WRONG: [FrequencyName, Arguments[], RegExp][] = [
+    [
+      'everyMinute',
+      [0, 60, ...numbers].map((n) => [n]),
+      /^everyMinute\(\) takes a whole number from 1 to 59, got /,
+    ],
+    [
+      'everyXMinutes',
+      [0, 60, undefined, ...numbers].map((n) => [n]),
+      /^everyXMinutes\(\) takes a whole number from 1 to 59, got /,
+    ],
+    [
+      'hourlyAt',
+      [60, undefined, ...numbers].map((n) => [n]),
+      /^hourlyAt\(\) takes a whole number from 0 to 59, got /,
+    ],
+    ['dailyAt', times.map((time) => [time]), /^dailyAt\(\) takes a time like '02:30', got /],
+    [
+      'twiceDaily',
+      [[24], [1, 24], ...numbers.map((n) => [n, 1])],
+      /^twiceDaily\(\) takes a whole number from 0 to 23, got /,
+    ],
+    [
+      'weeklyOn',
+      [[8], [[1, 8]], [undefined], [circle], ...numbers.map((n) => [n])],
+      /^weeklyOn\(\) takes a whole number from 0 to 7, got /,
+    ],
+    ['weeklyOn', [[[]]], /^weeklyOn\(\) takes at least one day, got none$/],
+    ['weeklyOn', times.map((time) => [1, time]), /^weeklyOn\(\) takes a time like '02:30', got /],
+    [
+      'monthlyOn',
+      [[0], [32], [[1, 32]], ...numbers.map((n) => [n])],
+      /^monthlyOn\(\) takes a whole number from 1 to 31, got /,
+    ],
+    ['monthlyOn', [[[]]], /^monthlyOn\(\) takes at least one day, got none$/],
+    ['twiceMonthly', [[0], [1, 32]], /^twiceMonthly\(\) takes a whole number from 1 to 31, got /],
+    ['lastDayOfMonth', times.map((time) => [time]), /^lastDayOfMonth\(\) takes a time like '02:30', got /],
+    [
+      'yearlyOn',
+      [[0], [13], [undefined], ...numbers.map((n) => [n])],
+      /^yearlyOn\(\) takes a whole number from 1 to 12, got /,
+    ],
+    [
+      'yearlyOn',
+      [
+        [1, 0],
+        [1, 32],
+      ],
+      /^yearlyOn\(\) takes a whole number from 1 to 31, got /,
+    ],
+  ];
+  for (const [name, lists, message] of WRONG) {
+    for (const args of lists) {
+      it(`J2 ${call(name, args)} is refused`, () => {
+        assert.throws(() => marked(name, args), { name: 'ChronosError', code: 'INVALID_SCHEDULE', message });
+      });
+    }
+  }
+
+  it('J2 J3 read a time of the day', () => {
+    for (const [time, seconds] of [
+      ['00:00', 0],
+      ['0:00', 0],
+      ['02:30', 9000],
+      ['2:30', 9000],
+      ['02:30:15', 9015],
+      ['23:59', 86_340],
+      ['23:59:59', 86_399],
+    ] as const) {
+      assert.equal(secondsOfDay(time), seconds, time);
+    }
+    const wrong = times.filter((time) => time !== '02:30:15');
+    for (const time of [...wrong, undefined, {}, ['02:30'], '002:30', '02:300', '02:30\n', 'ab:cd', '::']) {
+      assert.equal(secondsOfDay(time), undefined, inspect(time));
+    }
+  });
+});
