@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { DataInUseError, EmbeddedMongodError, startMongod, type EmbeddedMongod } from '@chronos/mongod';
 import { config } from 'dotenv';
 
-const EXAMPLE_HANDLERS = 'dist/examples/handlers.js';
+const EXAMPLE_HANDLERS = 'dist/examples/schedules.js';
 const DATA = path.join('.chronos', 'data');
 /** On Ctrl-C the terminal signals this process, and so does npm: that is one wish, not two. */
 const SAME_SIGNAL_MS = 500;

@@ -3,5 +3,5 @@ import { config } from 'dotenv';
 
 config({ quiet: true });
 if (!process.env.HANDLERS && process.env.NODE_ENV !== 'production')
-  process.env.HANDLERS = 'dist/examples/handlers.js';
+  process.env.HANDLERS = 'dist/examples/schedules.js';
 await import('../dist/worker.js');

@@ -11,6 +11,7 @@ import {
 import type { DispatchOptions } from './config/dispatch-options.js';
 import type { HandlerOptions } from './config/handler-options.js';
 import { resolveOptions, type ResolvedOptions, type SchedulerOptions } from './config/options.js';
+import { cancelJob } from './dispatch/cancel-job.js';
 import { Dispatcher, type DispatchResult } from './dispatch/dispatcher.js';
 import { Draft } from './dispatch/draft.js';
 import type { JobHandle } from './dispatch/job-handle.js';
@@ -173,14 +174,7 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
     checkJobId(jobId);
     checkReason(reason);
     const { store, clock, engine } = await this.#lifetime.connect();
-    const answer = await store.cancel(jobId, reason ?? null, clock.now());
-    if (answer.answer === 'cancelled' || answer.answer === 'requested') {
-      engine.cancelled(jobId, reason ?? null);
-    }
-    if (answer.answer === 'cancelled') {
-      this.#events.emit('job:cancelled', { jobId, taskType: answer.taskType, reason: reason ?? null });
-    }
-    return answer;
+    return cancelJob({ store, clock, engine, events: this.#events }, jobId, reason ?? null);
   }
 
   /** Runs a finished job again, as if it were new. */

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { fill, optionTable, transitionTable } from './tables.js';
+import { fill, frequencyTable, optionTable, transitionTable } from './tables.js';
 
 const ROOT = new URL('../../', import.meta.url);
 
@@ -12,6 +12,8 @@ export async function generatePages(): Promise<{ path: URL; now: string; wanted:
   const options = await read('src/config/options.ts');
   const lifecycle = await read('docs/lifecycle.md');
   const reference = await read('docs/options.md');
+  const schedules = await read('docs/schedules.md');
+  const scheduleOptions = await read('src/config/schedule-options.ts');
   const eventsPage = await read('docs/events.md');
   const events = optionTable(await read('src/domain/events.ts'), 'SchedulerEvents', 'event');
   const tables = {
@@ -29,6 +31,15 @@ export async function generatePages(): Promise<{ path: URL; now: string; wanted:
       wanted: fill(lifecycle, 'transitions', transitionTable()),
     },
     { path: new URL('docs/options.md', ROOT), now: reference, wanted: filled },
+    {
+      path: new URL('docs/schedules.md', ROOT),
+      now: schedules,
+      wanted: fill(
+        fill(schedules, 'frequencies', frequencyTable()),
+        'schedule',
+        optionTable(scheduleOptions, 'ScheduleOptions'),
+      ),
+    },
     { path: new URL('docs/events.md', ROOT), now: eventsPage, wanted: fill(eventsPage, 'events', events) },
   ];
 }

@@ -1,5 +1,7 @@
 // The parts of docs/ that the code knows better than any author: they are generated, and a test keeps them true.
 import ts from 'typescript';
+import { looseCron } from '../../src/config/schedule-options.js';
+import { FREQUENCIES, WEEKDAYS } from '../../src/domain/frequencies.js';
 import { TRANSITIONS, type Transition } from '../../src/domain/transitions.js';
 
 export function transitionTable(): string {
@@ -8,6 +10,41 @@ export function transitionTable(): string {
       `| ${name} | ${from.join(', ')} | ${to} | ${fence === 1 ? '+1' : '–'} | ${meaning} |`,
   );
   return ['| transition | from | to | fence | when |', '|---|---|---|---|---|', ...rows].join('\n');
+}
+
+/** What each helper stands for, with examples for those that take something. */
+const EXAMPLES: Record<string, unknown[]> = {
+  everyMinute: [5],
+  everyXMinutes: [5],
+  hourlyAt: [15],
+  dailyAt: ['02:30'],
+  twiceDaily: [1, 13],
+  weeklyOn: [[1, 4], '08:00'],
+  monthlyOn: [15, '06:00'],
+  twiceMonthly: [1, 16],
+  lastDayOfMonth: ['22:00'],
+  yearlyOn: [12, 24, '18:00'],
+};
+
+export function frequencyTable(): string {
+  const rows = Object.entries(FREQUENCIES).flatMap(([name, { cron, meaning }]) => {
+    const expression = cron as (...args: unknown[]) => string;
+    const row = (args: unknown[]): string => {
+      const shown = args
+        .map((arg) => JSON.stringify(arg).replaceAll('"', "'").replaceAll(',', ', '))
+        .join(', ');
+      const { cron: plain, loose } = looseCron(expression(...args));
+      return `| \`${name}(${shown})\` | \`${plain}\` | ${loose.join(', ')} | ${meaning} |`;
+    };
+    const example = EXAMPLES[name];
+    if (example === undefined) return [row([])];
+    return expression.length === 0 ? [row([]), row(example)] : [row(example)];
+  });
+  const weekdays = Object.entries(WEEKDAYS).map(
+    ([name, days]) =>
+      `| \`${name}()\` | \`0 0 * * ${days.join(',')}\` | minute, hour | a constraint; alone, at midnight |`,
+  );
+  return ['| helper | cron | replaceable | meaning |', '|---|---|---|---|', ...rows, ...weekdays].join('\n');
 }
 
 /** A table of an interface's properties and what their TSDoc says. */

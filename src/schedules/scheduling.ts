@@ -1,4 +1,5 @@
 import type { ResolvedOptions } from '../config/options.js';
+import { cancelJob } from '../dispatch/cancel-job.js';
 import type { Clock } from '../domain/clock.js';
 import type { EventBus, Listener } from '../runtime/event-bus.js';
 import type { Store } from '../store/store.js';
@@ -41,10 +42,7 @@ export function openScheduling(parts: SchedulingParts): Scheduling {
     clock,
     events,
     skipRetention: executionRetention,
-    cancel: async (jobId, reason) => {
-      await store.cancel(jobId, reason, clock.now());
-      engine.cancelled(jobId, reason);
-    },
+    cancel: (jobId, reason) => cancelJob({ store, clock, events, engine }, jobId, reason),
     nudge: () => {
       engine.nudge();
     },

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import * as handlers from '../../examples/handlers.js';
+import register from '../../examples/schedules.js';
 import type { Scheduler } from '../../src/index.js';
-import { inProcess } from '../support/by-hand.js';
+import { byHand, inProcess } from '../support/by-hand.js';
 import { useSharedDatabase } from '../support/shared-database.js';
 
 describe('the examples', () => {
@@ -68,5 +69,32 @@ describe('the examples', () => {
     while ((await scheduler.run()) > 0);
     assert.equal(await jobs.countDocuments({ status: 'FAILED' }), 0);
     assert.ok((await jobs.countDocuments({ status: 'COMPLETED' })) >= 4);
+  });
+
+  it('C7 D2 the schedules run: those of one o’clock in the order of their dependencies', async () => {
+    const { clock, scheduler } = byHand(database);
+    register(scheduler);
+    assert.deepEqual(scheduler.getExecutionOrder().slice(-4), [
+      'extract',
+      'transform',
+      'load',
+      'rebuild-index',
+    ]);
+    await scheduler.runOnce();
+    clock.advance(3_600_000);
+    const { entries, failed } = await scheduler.runOnce();
+    const ran = entries.filter(({ result }) => result === 'run').map(({ name }) => name);
+    assert.deepEqual(ran.slice(-3), ['extract', 'transform', 'load']);
+    assert.ok(ran.includes('heartbeat'));
+    assert.equal(failed, 0);
+
+    const due = await scheduler.runOnce({ at: '2026-01-05 08:30', dryRun: true });
+    assert.deepEqual(
+      due.entries.filter(({ result }) => result !== 'skipped').map(({ name }) => name),
+      ['heartbeat', 'sync-orders'],
+    );
+    const handle = await scheduler.dispatch('rebuild-index');
+    await scheduler.run();
+    assert.deepEqual((await handle.wait()).result, { rebuilt: 'everything' });
   });
 });

@@ -33,8 +33,9 @@ describe('npm start', () => {
     const { child, output } = run(['--import', 'tsx', 'scripts/start.ts'], { MONGODB_URI: db.uri });
     await until(
       'every sample job is completed',
-      async () => (await db.collections.jobs.countDocuments({ status: 'COMPLETED' })) === 7,
+      async () => (await db.collections.jobs.countDocuments({ status: 'COMPLETED', schedule: null })) === 7,
     );
+    assert.equal((await db.collections.schedules.findOne({ _id: 'heartbeat' }))?.isActive, true);
     child.kill('SIGTERM');
     const [code] = (await once(child, 'exit')) as [number | null];
     assert.equal(code, 0);

@@ -187,6 +187,17 @@ describe('daylight saving', () => {
       ]);
     });
 
+    it('B10 is every N seconds too, whatever minute and hour say', () => {
+      const rule = { cron: '*/30 30 2 * * *', zone: 'Europe/Berlin' };
+      assert.deepEqual(runs(rule, '2026-03-28T01:30:30Z', 1), ['2026-03-30T00:30Z']);
+      assert.deepEqual(runs(rule, '2026-10-25T00:00Z', 4), [
+        '2026-10-25T00:30Z',
+        '2026-10-25T00:30:30.000Z',
+        '2026-10-25T01:30Z',
+        '2026-10-25T01:30:30.000Z',
+      ]);
+    });
+
     it('B10 becomes a fixed time where constraints say when', () => {
       const only = { minute: [30], hour: [2] };
       const rule = { cron: '* * * * *', only, zone: 'Europe/Berlin' };

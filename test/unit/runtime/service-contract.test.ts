@@ -4,6 +4,10 @@ import { Pruner } from '../../../src/maintenance/pruner.js';
 import { Sweeper } from '../../../src/maintenance/sweeper.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
 import type { PeriodicService } from '../../../src/runtime/service.js';
+import type { Decisions } from '../../../src/schedules/decisions.js';
+import { Materialiser } from '../../../src/schedules/materialiser.js';
+import type { Registrar } from '../../../src/schedules/registrar.js';
+import { ScheduleWatch } from '../../../src/schedules/schedule-watch.js';
 import { BufferSize } from '../../../src/worker/buffer-size.js';
 import { CancelWatch } from '../../../src/worker/cancel-watch.js';
 import { DoubtfulClaims } from '../../../src/worker/doubtful-claims.js';
@@ -122,6 +126,37 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
         stop: async () => undefined,
       },
     }),
+  Materialiser: ({ clock, events, round }) =>
+    new Materialiser({
+      clock,
+      events,
+      random: () => 0.5,
+      environment: 'test',
+      pollInterval: 5000,
+      decisions: {} as Decisions,
+      registrar: { names: [], registerNew: async () => undefined } as unknown as Registrar,
+      store: {
+        findDueSchedules: async () => (round(), []),
+        findOwingSchedules: async () => [],
+        findSchedules: async () => [],
+        nextScheduleAt: async () => null,
+      },
+    }),
+  ScheduleWatch: ({ clock, events, round }) =>
+    new ScheduleWatch(
+      clock,
+      events,
+      {
+        async *watchSchedules(signal) {
+          while (!signal.aborted) {
+            round();
+            yield 'quiet';
+            await clock.sleep(5000, signal);
+          }
+        },
+      },
+      () => undefined,
+    ),
   RenewalLoop: ({ clock, events, round }) => {
     const report = { renewed: () => undefined, lost: () => undefined };
     const service = new RenewalLoop(clock, events, async () => (round(), []), report);

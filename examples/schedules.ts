@@ -1,0 +1,70 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { JobContext, Scheduler } from '../src/index.js';
+import * as handlers from './handlers.js';
+
+// A module for HANDLERS whose default export receives the scheduler: it registers the handlers of handlers.ts, and
+// defines schedules. In a project of your own, import from 'chronos-worker' instead.
+
+export default function register(scheduler: Scheduler): void {
+  for (const [taskType, handler] of Object.entries(handlers)) scheduler.registerHandler(taskType, handler);
+
+  // Every ten seconds; a run that takes longer is not run twice at once.
+  scheduler.schedule('heartbeat', beat).everyTenSeconds().maxRunningTime('30s');
+
+  // Filters and hooks, in business hours of one place, whatever the zone of this machine.
+  scheduler
+    .schedule('sync-orders', syncOrders)
+    .everyFiveMinutes()
+    .between('09:00', '17:55')
+    .weekdays()
+    .timezone('Europe/Berlin')
+    .args({ batch: 100 })
+    .when(() => process.env['MAINTENANCE'] === undefined)
+    .before((args: { batch: number }, job) => {
+      job.log(`syncing ${args.batch} orders`);
+    })
+    .onError((error, _, job) => {
+      job.log(`failed: ${error.message}`);
+    });
+
+  // A task type that is registered already, with a payload; missed nights are made up for until noon.
+  scheduler
+    .define('generateReport', { name: 'nightly', pages: 3 })
+    .named('nightly-report')
+    .dailyAt('02:30')
+    .queue('default')
+    .maxRetries(2)
+    .onMisfire('once', { within: '10h' });
+
+  // Built-in handlers. Without queue(), a one-pass run (`node dist/worker.js run`) executes them in place, in this order.
+  scheduler.registerCommand('app:extract', () => ({ rows: 42 }));
+  scheduler.define('command', 'app:extract').named('extract').dailyAt('01:00');
+  scheduler
+    .define('shell', ['node', '--version'])
+    .named('transform')
+    .dailyAt('01:00')
+    .dependsOn('extract')
+    .timeout('1m');
+  scheduler.channel.on('loaded', (data) => ({ heard: data }));
+  scheduler
+    .define('event', { event: 'loaded', data: { rows: 42 } })
+    .named('load')
+    .dailyAt('01:00')
+    .dependsOn('transform');
+
+  // No rule: it runs when it is dispatched.
+  scheduler.schedule('rebuild-index', rebuildIndex).priority(50).args({ deep: true });
+}
+
+function beat(_: unknown, job: JobContext): object {
+  return { due: job.scheduledFor, started: job.attempt };
+}
+
+async function syncOrders(args: { batch: number }, job: JobContext): Promise<object> {
+  await pause(100, undefined, { signal: job.signal });
+  return { synced: args.batch };
+}
+
+function rebuildIndex(args: { deep: boolean }): object {
+  return { rebuilt: args.deep ? 'everything' : 'the rest' };
+}
