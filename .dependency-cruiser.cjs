@@ -32,10 +32,13 @@ module.exports = {
     onlyDownward('adapters-above-scheduler', adapters, scheduler, services, store, runtime, config, domain),
     {
       name: 'domain-is-pure',
-      comment: 'The domain computes: no I/O. Of Node it may use node:crypto, of packages the parser of cron expressions.',
+      comment:
+        'The domain computes: no I/O. Of Node it may use node:crypto, of packages the parser of cron expressions.',
       severity: 'error',
       from: { path: domain },
-      to: { pathNot: [domain, '^(node:)?crypto$', '/node_modules/cron-parser/', '^node_modules/cron-parser/'] },
+      to: {
+        pathNot: [domain, '^(node:)?crypto$', '/node_modules/cron-parser/', '^node_modules/cron-parser/'],
+      },
     },
     {
       name: 'mongoose-only-in-store',

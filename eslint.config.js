@@ -21,7 +21,8 @@ const ambient = [
 
 const environment = {
   selector: "MemberExpression[object.name='process'][property.name='env']",
-  message: 'The environment is read in worker.ts, src/config/environment.ts and src/config/process.ts only; take an option instead.',
+  message:
+    'The environment is read in worker.ts, src/config/environment.ts and src/config/process.ts only; take an option instead.',
 };
 
 const onlyTheStore = 'Only src/store talks to MongoDB.';
