@@ -108,7 +108,7 @@ function parseField(expression: string, field: CronField, text: string): FieldVa
       (a, b) => a - b,
     ),
     any,
-    open: any || text.startsWith('*'),
+    open: any || text.split(',').some((item) => item.startsWith('*')),
     last: items.some((item) => isLast(field, item)),
   };
 }

@@ -2,7 +2,7 @@ import { CRON_FIELDS, hasSeconds, parseCron, type CronField, type CronFields } f
 import { ChronosError } from './errors.js';
 import { parseFields, type FieldSchedule } from './field-schedule.js';
 import { secondsOfDay } from './frequencies.js';
-import { nextWall, WHOLE_DAY, type TimeFields, type TimeWindow } from './time-fields.js';
+import { isEverTime, nextWall, WHOLE_DAY, type TimeFields, type TimeWindow } from './time-fields.js';
 import { zoneSegments, type ZoneSegment } from './time-zone.js';
 
 /** Values a field of the clock or the calendar must have, whatever the rest of the rule says. */
@@ -34,6 +34,7 @@ export interface Occurrences {
 
 const SECOND = 1000;
 const DAY = 86_400_000;
+const MOST_PREVIEWED = 10_000;
 const FIVE_YEARS = 5 * 366 * DAY;
 
 interface Base {
@@ -71,9 +72,17 @@ export function occurrencesOf(rule: Rule, anchor: Date): Occurrences {
 
 /** The next `count` occurrences after the instant. */
 export function nextRuns(occurrences: Occurrences, count: number, from: Date): Date[] {
+  if (!Number.isInteger(count) || count < 0 || count > MOST_PREVIEWED) {
+    throw new ChronosError(
+      'INVALID_ARGUMENT',
+      `nextRuns() takes how many, a whole number up to ${MOST_PREVIEWED}, got ${String(count)}`,
+    );
+  }
   const runs: Date[] = [];
-  for (let at = occurrences.next(from); at !== null && runs.length < count; at = occurrences.next(at))
-    runs.push(at);
+  for (let at: Date | null = from; at !== null && runs.length < count;) {
+    at = occurrences.next(at);
+    if (at !== null) runs.push(at);
+  }
   return runs;
 }
 
@@ -106,11 +115,19 @@ function findOpen(
   return wall === undefined ? undefined : wall - offset;
 }
 
-/** Real time from the anchor on, where the constraints allow it. */
+/**
+ * Real time from the anchor on, where the constraints allow it. As long as an offset lasts, steps come upon times of
+ * the day that lie a common divisor of step and day apart: when none of them is allowed, looking at each is in vain.
+ */
 function steps(fields: TimeFields, every: number, anchor: number) {
   const stepFrom = (instant: number): number =>
     anchor + Math.max(0, Math.ceil((instant - anchor) / every)) * every;
+  const apart = greatestDivisor(every, DAY);
+  const known = new Map<number, boolean>();
   return ({ start, offset }: ZoneSegment, after: number, last: number): number | undefined => {
+    const isPossible = known.get(offset) ?? isEverTime(fields, anchor + offset, apart);
+    known.set(offset, isPossible);
+    if (!isPossible) return undefined;
     for (let instant = stepFrom(Math.max(start, after + 1)); instant <= last;) {
       const shown = Math.floor((instant + offset) / SECOND) * SECOND;
       const wall = nextWall(fields, shown, last + offset);
@@ -120,6 +137,10 @@ function steps(fields: TimeFields, every: number, anchor: number) {
     }
     return undefined;
   };
+}
+
+function greatestDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestDivisor(b, a % b);
 }
 
 function narrow(base: Base, rule: Rule): TimeFields {

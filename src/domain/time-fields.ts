@@ -41,6 +41,16 @@ export function nextWall(fields: TimeFields, from: number, limit: number): numbe
   return undefined;
 }
 
+/** Whether any of the times of the day that lie `apart` milliseconds from one another, that of `wall` among them, matches. */
+export function isEverTime(fields: TimeFields, wall: number, apart: number): boolean {
+  if (apart <= SECOND) return true;
+  for (let time = ((wall % apart) + apart) % apart; time < DAY; time += apart) {
+    const second = Math.floor(time / SECOND);
+    if (nextSecondOfDay(fields, second) === second) return true;
+  }
+  return false;
+}
+
 function nextSecondOfDay(fields: TimeFields, from: number): number | undefined {
   for (const [first, last] of fields.windows) {
     const found = firstTime(fields, Math.max(from, first));

@@ -48,14 +48,12 @@ export class Decisions {
 
   /** Looks at each schedule and stores what that comes to, unless it comes to nothing. */
   async decide(schedules: readonly ScheduleDocument[], now: Date): Promise<{ won: Decided[]; lost: number }> {
-    const readable = await this.#readable(schedules, now);
-    const actives = await this.activeRuns(readable.map(({ schedule }) => schedule));
-    const decided = readable
-      .map(({ schedule, occurrences }) => {
-        const active = actives.get(schedule._id) ?? null;
-        return { schedule, plan: plan(schedule, occurrences, active, now) };
-      })
-      .filter(({ schedule, plan: made }) => changesSomething(schedule, made));
+    const actives = await this.activeRuns(schedules);
+    const decided: Decided[] = [];
+    for (const schedule of schedules) {
+      const made = await this.#plan(schedule, actives.get(schedule._id) ?? null, now);
+      if (made !== undefined && changesSomething(schedule, made)) decided.push({ schedule, plan: made });
+    }
     const won = await this.store(decided);
     return { won, lost: decided.length - won.length };
   }
@@ -90,10 +88,12 @@ export class Decisions {
     const skips = decided.flatMap(({ schedule, plan: { owed } }) =>
       owed.filter((entry) => entry.kind === 'skip').map((skip) => ({ schedule, skip })),
     );
-    const made = await this.#insert(runs.map(({ schedule, run }) => jobOf(schedule, run, now)));
+    const { made, refused } = await this.#insert(runs.map(({ schedule, run }) => jobOf(schedule, run, now)));
     await this.#record(skips);
     await this.#drop([
-      ...runs.map(({ schedule, run }) => [schedule._id, run.id] as const),
+      ...runs
+        .filter(({ run }) => !refused.has(run.id))
+        .map(({ schedule, run }) => [schedule._id, run.id] as const),
       ...skips.map(({ schedule, skip }) => [schedule._id, skip.id] as const),
     ]);
     for (const {
@@ -114,24 +114,27 @@ export class Decisions {
     await this.#drop([...skips.map(({ id }) => id), ...runIds].map((id) => [schedule._id, id] as const));
   }
 
-  async #insert(jobs: readonly JobDocument[]): Promise<JobDocument[]> {
+  /** What cannot be inserted stays on the list and is tried again; it keeps none of the others. */
+  async #insert(jobs: readonly JobDocument[]): Promise<{ made: JobDocument[]; refused: Set<string> }> {
     const { store, events, clock, nudge } = this.#parts;
-    if (jobs.length === 0) return [];
-    const results = await store.enqueueMany(jobs);
-    const failed = results.find((result) => 'error' in result);
-    // Nothing is taken off the list: it is tried again.
-    if (failed !== undefined) throw failed.error;
-    const made = jobs.filter((_, index) => {
+    const made: JobDocument[] = [];
+    const refused = new Set<string>();
+    const results = jobs.length === 0 ? [] : await store.enqueueMany(jobs);
+    for (const [index, job] of jobs.entries()) {
       const result = results[index];
-      return result !== undefined && 'duplicate' in result && !result.duplicate;
-    });
+      if (result === undefined || 'error' in result) {
+        refused.add(job._id);
+        const error = result?.error ?? new Error('no answer');
+        events.emit('worker:trouble', { operation: `insert ${job._id}`, error, failures: 1, retryIn: 0 });
+      } else if (!result.duplicate) made.push(job);
+    }
     for (const { _id: jobId, schedule, scheduledFor } of made) {
       if (schedule === null || scheduledFor === null) continue;
       const late = clock.now().getTime() - scheduledFor.getTime();
       events.emit('schedule:due', { scheduleId: schedule, jobId, scheduledFor, late });
     }
     if (made.length > 0) nudge();
-    return made;
+    return { made, refused };
   }
 
   async #record(skips: readonly { schedule: ScheduleDocument; skip: OwedSkip }[]): Promise<void> {
@@ -158,26 +161,20 @@ export class Decisions {
     await this.#parts.store.dropOwed([...byId].map(([scheduleId, ids]) => ({ scheduleId, ids })));
   }
 
-  /** A rule that cannot be read disables its schedule, with the reason, until somebody changes it. */
-  async #readable(
-    schedules: readonly ScheduleDocument[],
-    now: Date,
-  ): Promise<{ schedule: ScheduleDocument; occurrences: Occurrences }[]> {
+  /** A rule that cannot be read disables its schedule, with the reason, until somebody changes it; the others go on. */
+  async #plan(schedule: ScheduleDocument, active: ActiveRun | null, now: Date): Promise<Plan | undefined> {
     const { store, events } = this.#parts;
-    const read: { schedule: ScheduleDocument; occurrences: Occurrences }[] = [];
-    for (const schedule of schedules) {
-      try {
-        const { rule, anchor } = schedule;
-        read.push({ schedule, occurrences: rule === null ? NEVER : occurrencesOf(rule, anchor) });
-      } catch (thrown) {
-        const disabledReason = toError(thrown).message;
-        const fields = { isActive: false, disabledReason, decision: randomUUID(), updatedAt: now };
-        if (await store.changeSchedule(schedule, fields)) {
-          events.emit('schedule:disabled', { scheduleId: schedule._id, reason: disabledReason });
-        }
+    try {
+      const { rule, anchor } = schedule;
+      return plan(schedule, rule === null ? NEVER : occurrencesOf(rule, anchor), active, now);
+    } catch (thrown) {
+      const disabledReason = toError(thrown).message;
+      const fields = { isActive: false, disabledReason, decision: randomUUID(), updatedAt: now };
+      if (await store.changeSchedule(schedule, fields)) {
+        events.emit('schedule:disabled', { scheduleId: schedule._id, reason: disabledReason });
       }
+      return undefined;
     }
-    return read;
   }
 }
 

@@ -257,7 +257,7 @@ function isFixed(rule: Rule): boolean {
       ? { second: '0', minute: String(minutes), hour: String(hours) }
       : fieldTexts(rule);
   return (['second', 'minute', 'hour'] as const).every(
-    (field) => !texts[field].startsWith('*') || rule.only?.[field] !== undefined,
+    (field) => !/(^|,)\s*\*/.test(texts[field]) || rule.only?.[field] !== undefined,
   );
 }
 

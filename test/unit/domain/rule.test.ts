@@ -16,13 +16,13 @@ function runs(rule: Unplaced & { timezone?: string }, from: string, count: numbe
   );
 }
 
-/** Says no to every day, and counts how often it was asked. */
-function neverAnyDay(): { days: number[]; asked: () => number } {
+/** Says yes or no to every day, and counts how often it was asked. */
+function counting(answer: boolean): { days: number[]; asked: () => number } {
   let asked = 0;
   const days = Object.assign([], {
     includes: () => {
       asked++;
-      return false;
+      return answer;
     },
   });
   return { days, asked: () => asked };
@@ -221,7 +221,7 @@ describe('rules', () => {
       { every: 1 },
     ]) {
       it(`J20 is searched once, day by day: ${JSON.stringify(base)}`, () => {
-        const { days, asked } = neverAnyDay();
+        const { days, asked } = counting(false);
         const never = occurrencesOf({ ...base, only: { day: days }, timezone: 'Europe/Berlin' }, ANCHOR);
         assert.equal(never.next(ANCHOR), null);
         assert.ok(asked() >= 1830 && asked() < 2000, `${asked()} days looked at`);
@@ -229,7 +229,7 @@ describe('rules', () => {
     }
 
     it('J20 is not searched past the end of the schedule', () => {
-      const { days, asked } = neverAnyDay();
+      const { days, asked } = counting(false);
       const endsAt = new Date(ANCHOR.getTime() + 10 * DAY);
       const never = occurrencesOf(
         { cron: '0 0 * * *', only: { day: days }, endsAt, timezone: 'UTC' },
@@ -456,6 +456,26 @@ describe('rules', () => {
         '2026-01-03T03:15',
       ]);
     });
+
+    it('J3 may meet their constraint with one offset and not with the other', () => {
+      const rule = { every: HOUR, only: { minute: [30] }, timezone: 'Australia/Lord_Howe' };
+      assert.deepEqual(runs(rule, '2026-01-01T00:00Z', 2), ['2026-04-04T15:00', '2026-04-04T16:00']);
+      assert.deepEqual(runs(rule, '2026-10-03T14:00Z', 2), ['2026-10-03T15:00', '2027-04-03T15:00']);
+    });
+
+    for (const [every, second] of [
+      [2000, [1, 3, 5]],
+      [MINUTE, [30]],
+      [7 * MINUTE, [59]],
+      [90_000, [15]],
+    ] as const) {
+      it(`J20 are not followed when they never meet their constraint: ${every} ms, second ${second.join()}`, () => {
+        const { days, asked } = counting(true);
+        const rule: Rule = { every, only: { second, day: days }, timezone: 'Europe/Berlin' };
+        assert.equal(occurrencesOf(rule, ANCHOR).next(ANCHOR), null);
+        assert.ok(asked() < 2000, `${asked()} days looked at`);
+      });
+    }
   });
 
   describe('start and end', () => {
