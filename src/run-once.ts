@@ -15,12 +15,13 @@ export interface PassReport {
   failed: number;
 }
 
-/** One pass, for system cron. */
+/** One pass, for system cron; `isRepeated` when a daemon makes it. */
 export async function runOnce(
   lifetime: Lifetime,
   events: EventBus,
   timezone: string,
   options: PassOptions,
+  isRepeated = false,
 ): Promise<PassReport> {
   const { at, dryRun, batch } = readPassOptions(options, timezone);
   const { scheduling, sweeper, engine, clock } = await lifetime.connect();
@@ -36,8 +37,10 @@ export async function runOnce(
   try {
     await lifetime.ensureInstalled();
     await sweeper.runOnce();
-    await registrar.registerAll();
+    // Once there is nobody to throw to, one bad definition must not keep the others from running.
+    await (isRepeated ? registrar.registerNew() : registrar.registerAll());
     const entries = await pass.run(at);
+    failed += entries.filter(({ result, jobId }) => result === 'failed' && jobId === null).length;
     const stored = at === undefined ? await materialiser.collect('stored') : [];
     const enqueued = stored.map(({ _id, schedule, scheduledFor }): PassEntry => ({
       ...{ name: schedule ?? _id, result: 'enqueued', reason: null, jobId: _id, scheduledFor },

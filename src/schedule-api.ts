@@ -6,6 +6,7 @@ import type {
 } from './config/call-options.js';
 import type { EventChannel } from './built-in/event-channel.js';
 import type { Instant } from './domain/instant.js';
+import { checkCommandName } from './domain/names.js';
 import type { SkipDocument } from './domain/schedule.js';
 import type { PassReport } from './run-once.js';
 import type { ScheduleBuilder } from './schedules/builder.js';
@@ -50,6 +51,7 @@ export abstract class ScheduleApi {
 
   /** Makes a function known to `define('command', name)`; its task type is `command:<name>`. */
   registerCommand<A = Anything>(name: string, command: Handler<A>): this {
+    checkCommandName(name);
     this.registry.register(`${COMMAND_PREFIX}${name}`, command);
     return this;
   }

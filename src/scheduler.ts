@@ -296,7 +296,7 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
   /** A pass that fails as a whole is reported; the next tick tries again. */
   async #tick(batch: number): Promise<void> {
     try {
-      await this.runOnce({ batch });
+      await runOnce(this.#lifetime, this.#events, this.#options.timezone, { batch }, true);
     } catch (thrown) {
       const error = withoutCredentials(toError(thrown));
       this.#events.emit('worker:trouble', { operation: 'run a pass', error, failures: 1, retryIn: 0 });
@@ -319,6 +319,9 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
       cancel,
       nudge,
       registry: this.registry,
+      onDispatch: (taskType) => {
+        this.definitions.freeze(taskType);
+      },
       options: this.#options,
     });
   }
@@ -334,7 +337,6 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
     const { handler, ...rest } = options ?? {};
     const byClass = isHandlerClass(target);
     const taskType = byClass ? taskTypeOf(target) : target;
-    this.definitions.freeze(taskType);
     if (byClass) this.registry.register(taskType, target);
     if (handler !== undefined) this.registry.register(taskType, handler);
     return (await this.#dispatcher()).dispatch({ taskType: taskType as string, payload, options: rest });

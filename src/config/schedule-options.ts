@@ -164,7 +164,7 @@ function readerOf({ timezone, symbols }: ScheduleContext): Reader<Partial<ReadSc
     }),
     fields: throwing((value) => {
       parseFields(value);
-      return value as FieldSchedule;
+      return { ...(value as FieldSchedule) };
     }),
     symbol: throwing((value) => {
       if (typeof value === 'string' && symbols.has(value)) return value;
@@ -180,7 +180,7 @@ function readerOf({ timezone, symbols }: ScheduleContext): Reader<Partial<ReadSc
     hours: numbers(0, 23),
     days: numbers(1, 31),
     months: numbers(1, 12),
-    weekdays: numbers(0, 6),
+    weekdays: sundayIsZero(numbers(0, 7)),
     between: matching("two times like ['09:00', '17:30']", isBetween),
     except: listOf(matching("a day like '2026-12-24' or '12-25'", isDay), { mayBeEmpty: true }),
     timezone: matching("a time zone like 'Europe/Berlin' or 'UTC'", isTimezone),
@@ -222,7 +222,7 @@ export function resolveSchedule(
   }
   if (faults.length > 0) throw optionsError('INVALID_SCHEDULE', faults);
   return {
-    rule: ruleOf(read, context, loose),
+    rule: ruleOf(read, context, loose, where),
     queue: read.queue ?? null,
     priority: read.priority ?? DEFAULT_PRIORITY,
     retries: read.retries ?? null,
@@ -242,13 +242,16 @@ function ruleOf(
   read: Partial<ReadSchedule>,
   context: ScheduleContext,
   loose: readonly CronField[],
+  where: string,
 ): Rule | null {
   const only = constraintsOf(read);
-  const base = baseOf(read, context, loose) ?? impliedBase(read, only);
-  if (base === null) return null;
+  const said = baseOf(read, context, loose) ?? impliedBase(read, only, where);
+  if (said === null) return null;
+  const { loose: replaceable = [], ...base } = said;
   const { between, except, startsAt, endsAt, timezone = context.timezone } = read;
   return {
     ...base,
+    ...(replaceable.length > 0 && { loose: replaceable }),
     ...(Object.keys(only).length > 0 && { only }),
     ...(between !== undefined && { between }),
     ...(except !== undefined && except.length > 0 && { except }),
@@ -273,7 +276,7 @@ function baseOf(
   { symbols }: ScheduleContext,
   loose: readonly CronField[],
 ): RuleBase | undefined {
-  if (read.cron !== undefined) return { cron: read.cron, ...(loose.length > 0 && { loose }) };
+  if (read.cron !== undefined) return { cron: read.cron, loose };
   if (read.fields !== undefined) return { fields: read.fields };
   if (read.every !== undefined) return { every: read.every };
   const symbol = symbols.get(read.symbol ?? '');
@@ -281,7 +284,7 @@ function baseOf(
 }
 
 /** Constraints alone say how often too: `hours(9)` is once a day, `minutes(30)` once an hour. */
-function impliedBase(read: Partial<ReadSchedule>, only: Constraints): RuleBase | null {
+function impliedBase(read: Partial<ReadSchedule>, only: Constraints, where: string): RuleBase | null {
   if (only.second !== undefined) return looseCron(FREQUENCIES.everyMinute.cron());
   if (only.minute !== undefined) return looseCron(FREQUENCIES.hourly.cron());
   if (only.hour !== undefined || only.day !== undefined || only.weekday !== undefined) {
@@ -294,7 +297,7 @@ function impliedBase(read: Partial<ReadSchedule>, only: Constraints): RuleBase |
   if (narrowing.length === 0) return null;
   throw new ChronosError(
     'INVALID_SCHEDULE',
-    `${narrowing.join(' and ')} narrow a rule, and there is none: say how often, like daily() or every('10m')`,
+    `${where}: ${narrowing.join(' and ')} narrow a rule, and there is none: say how often, like daily() or every('10m')`,
   );
 }
 
@@ -312,6 +315,11 @@ export function looseCron(marked: string): { cron: string; loose: CronField[] } 
 function numbers(least: number, most: number): Reader<readonly number[]> {
   const list = listOf(wholeNumber(least, most));
   return (value, path, faults) => list(Array.isArray(value) ? value : [value], path, faults);
+}
+
+/** 7 is Sunday as well. */
+function sundayIsZero(reader: Reader<readonly number[]>): Reader<readonly number[]> {
+  return (value, path, faults) => reader(value, path, faults)?.map((day) => day % 7);
 }
 
 function isBetween(value: unknown): value is readonly [string, string] {

@@ -31,6 +31,8 @@ export interface DispatcherParts extends HandleParts {
   store: Pick<Store, 'enqueue' | 'enqueueMany' | 'move' | 'findJob'>;
   clock: Clock;
   registry: HandlerRegistry;
+  /** Tells that a task type is dispatched: a definition of that name has to be complete then. */
+  onDispatch: (taskType: string) => void;
   options: Pick<ResolvedOptions, 'timezone' | 'maxPayloadBytes'>;
 }
 
@@ -92,7 +94,8 @@ export class Dispatcher {
     checkRequest(request);
     const { taskType, options = {} } = request;
     checkTaskType(taskType);
-    const { clock, options: limits, registry } = this.#parts;
+    const { clock, options: limits, registry, onDispatch } = this.#parts;
+    onDispatch(taskType);
     const { payload: usual = null, ...defined } = registry.defaultsOf(taskType) ?? {};
     const payload = request.payload === undefined ? usual : request.payload;
     const resolved = resolveDispatchOptions({ ...withoutNull(defined), ...options }, limits.timezone);

@@ -23,6 +23,10 @@ export function checkScheduleId(value: unknown): asserts value is string {
   refuse('the id of a schedule', nameFault(value));
 }
 
+export function checkCommandName(value: unknown): asserts value is string {
+  refuse('the name of a command', nameFault(value));
+}
+
 export function checkKey(value: unknown): asserts value is string {
   refuse('a key', textFault(value, LONGEST_KEY));
 }

@@ -11,7 +11,7 @@ import {
 /** Up to this late, in milliseconds, an occurrence is on time. */
 const ON_TIME = 60_000;
 /** Skipped occurrences are counted up to here. */
-const MOST_COUNTED = 10_000;
+const MOST_COUNTED = 1000;
 /** Runs that wait for the one before them; past this they are skipped. */
 const LONGEST_BACKLOG = 1000;
 
@@ -35,7 +35,16 @@ export interface Plan {
 
 export type Plannable = Pick<
   ScheduleDocument,
-  '_id' | 'nextRunAt' | 'lastRunAt' | 'runs' | 'maxRuns' | 'owed' | 'active' | 'overlap' | 'misfire'
+  | '_id'
+  | 'isActive'
+  | 'nextRunAt'
+  | 'lastRunAt'
+  | 'runs'
+  | 'maxRuns'
+  | 'owed'
+  | 'active'
+  | 'overlap'
+  | 'misfire'
 >;
 
 /**
@@ -48,17 +57,18 @@ export function plan(
   active: ActiveRun | null,
   now: Date,
 ): Plan {
-  const { runs: due, skips } = dueOf(schedule, occurrences, now);
+  const { runs, skips } = schedule.isActive ? dueOf(schedule, occurrences, now) : { runs: [], skips: [] };
+  const known = new Set([active?.id, ...runsOf(schedule.owed).map(({ id }) => id)]);
+  // A person may have asked for an occurrence before it was decided.
+  const due = runs.filter(({ id }) => !known.has(id));
   const left = schedule.maxRuns === null ? Infinity : Math.max(0, schedule.maxRuns - schedule.runs);
-  const wanted = due.slice(0, left);
-  const placed = place(schedule, wanted, active, now);
-  const started = placed.accepted.length;
-  const runs = schedule.runs + started;
-  const over = schedule.maxRuns !== null && runs >= schedule.maxRuns;
+  const placed = place(schedule, due, active, now, left);
+  const count = schedule.runs + placed.accepted.length - placed.withdrawn;
+  const over = schedule.maxRuns !== null && count >= schedule.maxRuns;
   return {
     nextRunAt: over ? null : nextAfter(schedule, occurrences, now),
     lastRunAt: placed.accepted.at(-1)?.at ?? schedule.lastRunAt,
-    runs,
+    runs: count,
     owed: [...placed.owed, ...skips],
     active: placed.active,
     cancel: placed.cancel,
@@ -81,13 +91,16 @@ export function planTrigger(
 /** Adds past occurrences that a person asked for; they run one after another where they must not overlap. */
 export function planBackfill(schedule: Plannable, runs: readonly OwedRun[], active: ActiveRun | null): Plan {
   const { nextRunAt, lastRunAt, overlap } = schedule;
-  const owed = [...schedule.owed, ...runs];
+  const ids = new Set(runs.map(({ id }) => id));
+  const patient = runs.map((run) => ({ ...run, patient: true as const }));
+  // What was skipped and is asked for now runs after all.
+  const owed = [...schedule.owed.filter(({ id }) => !ids.has(id) || id === schedule.active), ...patient];
   const lined = overlap === 'allow' ? { owed, active: schedule.active } : line(owed, schedule, active);
   return { nextRunAt, lastRunAt, runs: schedule.runs, ...lined, cancel: null };
 }
 
-function nextAfter({ nextRunAt }: Plannable, occurrences: Occurrences, now: Date): Date | null {
-  return nextRunAt === null || nextRunAt > now ? nextRunAt : occurrences.next(now);
+function nextAfter({ isActive, nextRunAt }: Plannable, occurrences: Occurrences, now: Date): Date | null {
+  return !isActive || nextRunAt === null || nextRunAt > now ? nextRunAt : occurrences.next(now);
 }
 
 /** The occurrences up to now that have to run, and what the misfire policy leaves out. */
@@ -109,7 +122,16 @@ function dueOf(
   const count = countBefore(occurrences, nextRunAt, until);
   return {
     runs,
-    skips: [skipOf(_id, { at: nextRunAt, until, count, reason: 'misfire', active: null, now })],
+    skips: [
+      skipOf(occurrenceId(_id, nextRunAt), {
+        at: nextRunAt,
+        until,
+        count,
+        reason: 'misfire',
+        active: null,
+        now,
+      }),
+    ],
   };
 }
 
@@ -118,46 +140,61 @@ interface Placed {
   accepted: OwedRun[];
   active: string | null;
   cancel: string | null;
+  /** Runs that were counted and do not run after all. */
+  withdrawn: number;
 }
 
 /** Puts new runs in line behind what is there, as the overlap policy says, and lets the first of the line go. */
-function place(schedule: Plannable, wanted: readonly OwedRun[], active: ActiveRun | null, now: Date): Placed {
+function place(
+  schedule: Plannable,
+  wanted: readonly OwedRun[],
+  active: ActiveRun | null,
+  now: Date,
+  left = Infinity,
+): Placed {
   const { overlap, owed } = schedule;
-  const waiting = owed.filter((entry): entry is OwedRun => entry.kind === 'run' && entry.id !== active?.id);
+  const waiting = runsOf(owed).filter(({ id }) => id !== active?.id);
   const isBusy = active !== null || waiting.length > 0;
+  const room = Math.max(0, LONGEST_BACKLOG - waiting.length);
+  // Past `left` the schedule is over, and there is nothing to account for.
+  const skippable = wanted.slice(room, room < left ? undefined : room);
+  const fitting = wanted.slice(0, Math.min(room, left));
   const skip = (runs: readonly OwedRun[], reason: SkipReason): OwedSkip[] =>
-    runs.map(({ at }) =>
-      skipOf(schedule._id, { at, until: new Date(at.getTime() + 1), count: 1, reason, active, now }),
+    runs.map(({ id, at }) =>
+      skipOf(id, { at, until: new Date(at.getTime() + 1), count: 1, reason, active, now }),
     );
+  const none = { cancel: null, withdrawn: 0 };
   switch (overlap) {
-    case 'allow':
-      return {
-        owed: [...owed, ...wanted],
-        accepted: [...wanted],
-        active: wanted.at(-1)?.id ?? schedule.active,
-        cancel: null,
-      };
+    case 'allow': {
+      const all = [...owed, ...fitting, ...skip(skippable, 'backlog')];
+      return { ...none, owed: all, accepted: fitting, active: fitting.at(-1)?.id ?? schedule.active };
+    }
     case 'skip': {
-      const accepted = isBusy ? [] : [...wanted];
+      const accepted = isBusy ? [] : wanted.slice(0, left);
       const skipped = isBusy ? skip(wanted, 'overlap') : [];
-      return { ...line([...owed, ...accepted, ...skipped], schedule, active), accepted, cancel: null };
+      return { ...none, ...line([...owed, ...accepted, ...skipped], schedule, active), accepted };
     }
     case 'queue': {
-      const room = Math.max(0, LONGEST_BACKLOG - waiting.length);
-      const accepted = wanted.slice(0, room);
-      const skipped = skip(wanted.slice(room), 'backlog');
-      return { ...line([...owed, ...accepted, ...skipped], schedule, active), accepted, cancel: null };
+      const lined = line([...owed, ...fitting, ...skip(skippable, 'backlog')], schedule, active);
+      return { ...none, ...lined, accepted: fitting };
     }
     case 'replace': {
+      const impatient = waiting.filter(({ patient }) => patient !== true);
       const newest = wanted.at(-1);
-      if (newest === undefined)
-        return { ...line(owed, schedule, active), accepted: [], cancel: cancelOf(active, waiting) };
-      const outdated = [...waiting, ...wanted.slice(0, -1)];
-      const rest = owed.filter((entry) => !outdated.some(({ id }) => id === entry.id));
+      if (newest === undefined) {
+        const cancel = cancelOf(active, impatient);
+        return { ...none, ...line(owed, schedule, active), accepted: [], cancel };
+      }
+      const outdated = [...impatient, ...wanted.slice(0, -1)];
+      const rest = owed.filter(({ kind, id }) => kind === 'skip' || !outdated.some((run) => run.id === id));
       const lined = line([...rest, newest, ...skip(outdated, 'replaced')], schedule, active);
-      return { ...lined, accepted: [newest], cancel: active?.id ?? null };
+      return { ...lined, accepted: [newest], cancel: active?.id ?? null, withdrawn: impatient.length };
     }
   }
+}
+
+function runsOf(owed: readonly Owed[]): OwedRun[] {
+  return owed.filter((entry) => entry.kind === 'run');
 }
 
 /** Asked again as long as somebody waits: the request may have been lost. */
@@ -172,7 +209,7 @@ function line(owed: Owed[], schedule: Plannable, active: ActiveRun | null): Pick
 }
 
 function skipOf(
-  scheduleId: string,
+  id: string,
   {
     active,
     now,
@@ -181,7 +218,7 @@ function skipOf(
 ): OwedSkip {
   return {
     kind: 'skip',
-    id: occurrenceId(scheduleId, skipped.at),
+    id,
     ...skipped,
     activeId: active?.id ?? null,
     runningFor: active === null ? null : now.getTime() - active.since.getTime(),

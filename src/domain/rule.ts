@@ -46,6 +46,17 @@ interface Base {
 
 /** Reads the rule once, for any number of questions. `anchor` is where `every` counts from. Throws INVALID_SCHEDULE. */
 export function occurrencesOf(rule: Rule, anchor: Date): Occurrences {
+  if (typeof rule.timezone !== 'string' || rule.timezone === '') {
+    throw new ChronosError('INVALID_SCHEDULE', 'a rule needs a time zone');
+  }
+  for (const date of [rule.startsAt, rule.endsAt]) {
+    if (date !== undefined && !(date instanceof Date && !Number.isNaN(date.getTime()))) {
+      throw new ChronosError('INVALID_SCHEDULE', 'startsAt and endsAt of a rule are dates');
+    }
+  }
+  if (rule.every !== undefined && !(rule.every >= 1)) {
+    throw new ChronosError('INVALID_SCHEDULE', `an interval is at least a millisecond, got ${rule.every}`);
+  }
   const base = baseOf(rule);
   const fields = narrow(base, rule);
   const isFixed = (['second', 'minute', 'hour'] as const).every(
@@ -70,8 +81,8 @@ export function occurrencesOf(rule: Rule, anchor: Date): Occurrences {
   };
 }
 
-/** The next `count` occurrences after the instant. */
-export function nextRuns(occurrences: Occurrences, count: number, from: Date): Date[] {
+/** The next `count` occurrences after the instant, or as many as are left. */
+export function nextRuns(occurrences: Occurrences, count: number, from: Date, left = Infinity): Date[] {
   if (!Number.isInteger(count) || count < 0 || count > MOST_PREVIEWED) {
     throw new ChronosError(
       'INVALID_ARGUMENT',
@@ -79,7 +90,7 @@ export function nextRuns(occurrences: Occurrences, count: number, from: Date): D
     );
   }
   const runs: Date[] = [];
-  for (let at: Date | null = from; at !== null && runs.length < count;) {
+  for (let at: Date | null = from; at !== null && runs.length < Math.min(count, left);) {
     at = occurrences.next(at);
     if (at !== null) runs.push(at);
   }
@@ -181,7 +192,7 @@ function windowsOf(between: Rule['between']): TimeWindow[] {
 
 function baseOf(rule: Rule): Base {
   if (rule.cron !== undefined) return cronBase(rule.cron, rule);
-  if (rule.fields !== undefined) return fieldBase(rule.fields);
+  if (rule.fields !== undefined) return fieldBase(rule.fields, rule.only?.second !== undefined);
   if (rule.every !== undefined)
     return { values: everything(), isDay: () => true, open: new Set(CRON_FIELDS) };
   throw new ChronosError('INVALID_SCHEDULE', 'a rule needs a cron expression, fields or an interval');
@@ -224,12 +235,13 @@ function isLastDayOfMonth(date: Date): boolean {
   return new Date(date.getTime() + DAY).getUTCDate() === 1;
 }
 
-function fieldBase(schedule: FieldSchedule): Base {
+/** Fields say nothing about seconds: 0, unless a constraint does. */
+function fieldBase(schedule: FieldSchedule, anySecond: boolean): Base {
   const fields = parseFields(schedule);
   const all = everything();
   return {
     values: {
-      second: [0],
+      second: anySecond ? all.second : [0],
       minute: all.minute.filter(fields.minutes.matches),
       hour: all.hour.filter(fields.hours.matches),
       month: all.month.filter(fields.mon.matches),

@@ -51,6 +51,8 @@ export interface OwedRun {
   at: Date;
   /** When it was decided. */
   since: Date;
+  /** Asked for by a person: it waits its turn, and nobody has to make way for it. */
+  patient?: true;
 }
 
 export interface OwedSkip {

@@ -9,10 +9,10 @@ import {
 } from '../config/schedule-options.js';
 import type { Draft } from '../dispatch/draft.js';
 import type { JobHandle } from '../dispatch/job-handle.js';
-import { parseDuration, type Duration } from '../domain/duration.js';
+import { readDuration, type Duration } from '../domain/duration.js';
 import { ChronosError } from '../domain/errors.js';
 import type { FieldSchedule } from '../domain/field-schedule.js';
-import { FREQUENCIES, WEEKDAYS, type FrequencyName } from '../domain/frequencies.js';
+import { FREQUENCIES, secondsOfDay, WEEKDAYS, type FrequencyName } from '../domain/frequencies.js';
 import { parseInstant, type Instant } from '../domain/instant.js';
 import { nameFault } from '../domain/names.js';
 import { nextRuns, occurrencesOf } from '../domain/rule.js';
@@ -33,6 +33,7 @@ export interface BuilderHost {
   now(): Date;
   /** Throws SCHEDULE_EXISTS when another definition has the name. */
   claimName(name: string, builder: object): void;
+  freeName(name: string): void;
   build(said: Said, builder: object): Definition;
   draft(): Draft<string>;
   dispatch(name: string, payload: unknown, options: DispatchOptions): Promise<JobHandle>;
@@ -70,6 +71,7 @@ export class ScheduleBuilder<A> {
     if (fault !== undefined)
       throw new ChronosError('INVALID_SCHEDULE', `named(): the name of a schedule ${fault}`);
     this.#host.claimName(name, this);
+    if (said.name !== undefined && said.name !== name) this.#host.freeName(said.name);
     said.name = name;
     return this;
   }
@@ -128,7 +130,12 @@ export class ScheduleBuilder<A> {
 
   /** Times of the day, both included; may pass midnight. */
   between(from: string, to: string): this {
-    return this.#say({ between: [from, to] }, 'between()');
+    const { between } = this.#open('between()').options;
+    this.#check({ between: [from, to] }, 'between()');
+    return this.#say(
+      { between: between === undefined ? [from, to] : bothWindows(between, [from, to]) },
+      'between()',
+    );
   }
 
   /** Days without a run: `'2026-12-24'`, or `'12-25'` for every year. They add up. */
@@ -168,11 +175,12 @@ export class ScheduleBuilder<A> {
   }
 
   retries(retries: RetryOptions): this {
-    return this.#say({ retries }, 'retries()');
+    return this.#say({ retries: { ...this.#said.options.retries, ...retries } }, 'retries()');
   }
 
   /** This many retries after the first attempt. */
   maxRetries(retries: number): this {
+    this.#open('maxRetries()');
     if (!Number.isInteger(retries) || retries < 0 || retries > 999) {
       throw new ChronosError(
         'INVALID_SCHEDULE',
@@ -189,8 +197,12 @@ export class ScheduleBuilder<A> {
 
   /** How long a lock on its jobs holds without renewal. */
   lease(lease: Duration): this {
-    parseDuration(lease, 'lease()');
-    this.#open('lease()').lease = lease;
+    const said = this.#open('lease()');
+    const read = readDuration(lease);
+    if ('fault' in read) throw new ChronosError('INVALID_SCHEDULE', `lease() ${read.fault}`);
+    if (read.ms < 500)
+      throw new ChronosError('INVALID_SCHEDULE', `lease() must be at least 500 ms, got ${read.ms}`);
+    said.lease = lease;
     return this;
   }
 
@@ -267,8 +279,8 @@ export class ScheduleBuilder<A> {
       from === undefined
         ? this.#host.now()
         : parseInstant(from, this.#host.context.timezone, 'nextRuns() from');
-    const { rule } = this.freeze().schedule;
-    return rule === null ? [] : nextRuns(occurrencesOf(rule, start), count, start);
+    const { rule, maxRuns } = this.freeze().schedule;
+    return rule === null ? [] : nextRuns(occurrencesOf(rule, start), count, start, maxRuns ?? Infinity);
   }
 
   /** Runs it once more, besides its schedule, this long from now: `….delay('10s').dispatch()`. */
@@ -282,21 +294,31 @@ export class ScheduleBuilder<A> {
   }
 
   /** Runs it once more, besides its schedule, now. */
-  dispatch(payload?: A): Promise<JobHandle> {
-    return this.#host.dispatch(this.freeze().name, payload, {});
+  async dispatch(payload?: A): Promise<JobHandle> {
+    return this.#host.dispatch(this.#dispatchable(), payload, {});
   }
 
   #bound(draft: Draft<string>): BoundDraft {
-    const { name } = this.freeze();
+    const name = this.#dispatchable();
     return {
       args: (payload) => this.#bound(draft.args(payload)),
       dispatch: () => draft.dispatch(name),
     };
   }
 
+  #dispatchable(): string {
+    const { name, isUnnamedClosure } = this.freeze();
+    if (!isUnnamedClosure) return name;
+    throw new ChronosError(
+      'INVALID_SCHEDULE',
+      'an unnamed closure cannot be dispatched, workers would not find its code: give it a name with named()',
+    );
+  }
+
   /** The base, in place of any before it. */
   #base(base: Pick<ScheduleOptions, 'cron' | 'fields' | 'symbol' | 'every'>, where: string): this {
     const said = this.#open(where);
+    this.#check(base, where);
     const { cron: _c, fields: _f, symbol: _s, every: _e, ...rest } = said.options;
     said.options = rest;
     said.loose = [];
@@ -304,8 +326,9 @@ export class ScheduleBuilder<A> {
   }
 
   /** For the methods made from the table of frequencies. */
-  protected frequency(name: FrequencyName, marked: string): this {
-    const { cron, loose } = looseCron(marked);
+  protected frequency(name: FrequencyName, marked: () => string): this {
+    this.#open(`${name}()`);
+    const { cron, loose } = looseCron(marked());
     this.#base({ cron }, `${name}()`);
     this.#said.loose = loose;
     return this;
@@ -316,7 +339,7 @@ export class ScheduleBuilder<A> {
   }
 
   #constrain(name: ConstraintName, values: number | readonly number[], where: string): this {
-    const before = this.#said.options[name];
+    const before = this.#open(where).options[name];
     this.#check({ [name]: values }, where);
     const both =
       before === undefined
@@ -347,6 +370,10 @@ export class ScheduleBuilder<A> {
 
   /** What is wrong by itself is refused at the call that says it. */
   #check(options: ScheduleOptions, where: string): void {
+    const [unsaid] = Object.entries(options).find(([, value]) => value === undefined) ?? [];
+    if (unsaid !== undefined) {
+      throw new ChronosError('INVALID_SCHEDULE', `${where}.${unsaid} needs a value, got undefined`);
+    }
     const narrowing = options.between ?? options.except ?? options.startsAt ?? options.endsAt;
     resolveSchedule(
       narrowing === undefined ? options : { ...options, cron: '* * * * *' },
@@ -364,6 +391,23 @@ export class ScheduleBuilder<A> {
   }
 }
 
+/** The times of the day that lie in both windows, when that is one window. */
+function bothWindows(
+  one: readonly [string, string],
+  other: readonly [string, string],
+): readonly [string, string] {
+  const passesMidnight = ([from, to]: readonly [string, string]): boolean =>
+    (secondsOfDay(from) ?? 0) > (secondsOfDay(to) ?? 0);
+  const later = (a: string, b: string): string => ((secondsOfDay(a) ?? 0) > (secondsOfDay(b) ?? 0) ? a : b);
+  const earlier = (a: string, b: string): string => (later(a, b) === a ? b : a);
+  const both = [later(one[0], other[0]), earlier(one[1], other[1])] as const;
+  if (!passesMidnight(one) && !passesMidnight(other) && !passesMidnight(both)) return both;
+  throw new ChronosError(
+    'INVALID_SCHEDULE',
+    `between() was said before, and what is left of both is not one stretch of the day: say it once`,
+  );
+}
+
 /** A dispatch of a definition, with a time of its own. */
 export interface BoundDraft {
   args(payload: unknown): BoundDraft;
@@ -373,8 +417,8 @@ export interface BoundDraft {
 for (const [name, { cron }] of Object.entries(FREQUENCIES)) {
   const marked = cron as (...args: unknown[]) => string;
   Object.defineProperty(ScheduleBuilder.prototype, name, {
-    value: function (this: { frequency(name: string, marked: string): unknown }, ...args: unknown[]) {
-      return this.frequency(name, marked(...args));
+    value: function (this: { frequency(name: string, marked: () => string): unknown }, ...args: unknown[]) {
+      return this.frequency(name, () => marked(...args));
     },
   });
 }

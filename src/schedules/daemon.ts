@@ -21,8 +21,8 @@ export interface DaemonParts {
 
 /**
  * Ticks at the multiples of its interval, by the clock. Each target is computed from the calendar and not from when the
- * last tick ended, so nothing adds up and the phase is never lost. A tick that is still at work when the next is due
- * is an overrun: what it missed is not made up for, the next tick follows at once.
+ * last tick ended, so nothing adds up and the phase is never lost. A tick that takes as
+ * long as the interval is an overrun: what it missed is not made up for, the next tick follows at once.
  */
 export async function runDaemon(parts: DaemonParts): Promise<DaemonReport> {
   const { clock, interval, maxOverruns, tick, onOverrun, signal } = parts;
@@ -30,17 +30,16 @@ export async function runDaemon(parts: DaemonParts): Promise<DaemonReport> {
   const report: DaemonReport = { ticks: 0, overruns: 0, reason: 'stopped' };
   let inARow = 0;
   while (!signal.aborted) {
-    const target = (Math.floor(now() / interval) + 1) * interval;
+    const began = now();
+    const target = (Math.floor(began / interval) + 1) * interval;
     report.ticks++;
     await tick();
-    const late = now() - target;
-    if (late >= 0 && !signal.aborted) {
+    const ended = now();
+    if (ended - began >= interval && !signal.aborted) {
       report.overruns++;
-      onOverrun({ tick: report.ticks, late, inARow: ++inARow });
+      onOverrun({ tick: report.ticks, late: ended - target, inARow: ++inARow });
       if (inARow >= maxOverruns) return { ...report, reason: 'overruns' };
-      continue;
-    }
-    inARow = 0;
+    } else inARow = 0;
     // A timer may fire a little early.
     while (!signal.aborted && now() < target) await clock.sleep(target - now(), signal);
   }

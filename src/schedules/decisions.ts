@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { DEFAULT_QUEUE } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
-import { toError } from '../domain/errors.js';
+import { ChronosError, toError } from '../domain/errors.js';
 import { isFinished, newJob, type JobDocument } from '../domain/job.js';
 import { plan, type ActiveRun, type Plan } from '../domain/plan.js';
 import { occurrencesOf, type Occurrences } from '../domain/rule.js';
@@ -12,13 +12,11 @@ import type { Store } from '../store/store.js';
 
 const NEVER: Occurrences = { next: () => null };
 
-type DecisionStore = Pick<
-  Store,
-  'decideSchedules' | 'dropOwed' | 'enqueueMany' | 'recordSkips' | 'findRuns' | 'changeSchedule'
->;
-
 export interface DecisionsParts {
-  store: DecisionStore;
+  store: Pick<
+    Store,
+    'decideSchedules' | 'dropOwed' | 'enqueueMany' | 'recordSkips' | 'findRuns' | 'changeSchedule'
+  >;
   clock: Clock;
   events: EventBus;
   /** How long records of skipped occurrences are kept, in milliseconds. */
@@ -34,6 +32,24 @@ export interface Decided {
   plan: Plan;
 }
 
+/** What came of looking at schedules. */
+export interface DecisionRound {
+  /** Where nobody else was first. */
+  won: Decided[];
+  /** How many others were first with. */
+  lost: number;
+  /** Those that nothing can be decided about here, or that the server refuses to write. */
+  hopeless: string[];
+}
+
+/** A schedule as decisions see it, with its current run when that is not finished. */
+export interface Seen {
+  schedule: ScheduleDocument;
+  active: ActiveRun | null;
+  /** The list names the current run although its job exists: somebody died before taking it off. */
+  isStale: boolean;
+}
+
 /**
  * Decides what schedules owe, and carries it out. First one compare-and-set stores the decision, then anybody inserts
  * the jobs and takes them off the list: dying in between loses nothing, and doing it twice makes no second job,
@@ -46,38 +62,38 @@ export class Decisions {
     this.#parts = parts;
   }
 
-  /** Looks at each schedule and stores what that comes to, unless it comes to nothing. */
-  async decide(schedules: readonly ScheduleDocument[], now: Date): Promise<{ won: Decided[]; lost: number }> {
-    const actives = await this.activeRuns(schedules);
+  /** Looks at each schedule and stores what that comes to, unless it comes to nothing. One that fails stops no other. */
+  async decide(schedules: readonly ScheduleDocument[], now: Date): Promise<DecisionRound> {
+    const hopeless: string[] = [];
     const decided: Decided[] = [];
-    for (const schedule of schedules) {
-      const made = await this.#plan(schedule, actives.get(schedule._id) ?? null, now);
-      if (made !== undefined && changesSomething(schedule, made)) decided.push({ schedule, plan: made });
+    for (const { schedule, active, isStale } of await this.see(schedules)) {
+      try {
+        const made = plan(schedule, occurrencesIn(schedule), active, now);
+        if (isStale || changesSomething(schedule, made)) decided.push({ schedule, plan: made });
+      } catch (thrown) {
+        if (!(await this.#disable(schedule, toError(thrown), now))) hopeless.push(schedule._id);
+      }
     }
-    const won = await this.store(decided);
-    return { won, lost: decided.length - won.length };
+    const { won, lost, refused } = await this.#store(decided);
+    return { won, lost, hopeless: [...hopeless, ...refused] };
   }
 
   /** Stores decisions made elsewhere by the same rules; returns those that took effect. */
   async store(decided: readonly Decided[]): Promise<Decided[]> {
-    const { store, events } = this.#parts;
-    if (decided.length === 0) return [];
-    const won = await store.decideSchedules(randomUUID(), decided);
-    const lost = decided.length - won.size;
-    if (lost > 0) events.emit('schedule:contended', { won: won.size, lost });
-    return decided.filter(({ schedule }) => won.has(schedule._id));
+    return (await this.#store(decided)).won;
   }
 
-  /** The current run of each schedule that has one which is not finished. */
-  async activeRuns(schedules: readonly ScheduleDocument[]): Promise<Map<string, ActiveRun>> {
+  /** Looks up the current run of each; it is not on the list any more once its job exists. */
+  async see(schedules: readonly ScheduleDocument[]): Promise<Seen[]> {
     const ids = schedules.flatMap(({ active }) => active ?? []);
     const runs = ids.length === 0 ? new Map<string, Run>() : await this.#parts.store.findRuns(ids);
-    return new Map(
-      schedules.flatMap((schedule) => {
-        const run = activeRun(schedule, runs);
-        return run === null ? [] : [[schedule._id, run] as const];
-      }),
-    );
+    return schedules.map((schedule) => {
+      const { active, owed } = schedule;
+      const exists = active !== null && runs.has(active);
+      const open = exists ? owed.filter(({ kind, id }) => kind === 'skip' || id !== active) : owed;
+      const isStale = open.length < owed.length;
+      return { schedule: { ...schedule, owed: open }, active: activeRun(schedule, runs), isStale };
+    });
   }
 
   /** Inserts the jobs that may run now, records skips, and takes both off the list. Returns the jobs it made. */
@@ -85,33 +101,46 @@ export class Decisions {
     const runs = decided.flatMap(({ schedule, plan: { owed, active } }) =>
       releasable(schedule, owed, active).map((run) => ({ schedule, run })),
     );
-    const skips = decided.flatMap(({ schedule, plan: { owed } }) =>
-      owed.filter((entry) => entry.kind === 'skip').map((skip) => ({ schedule, skip })),
-    );
     const { made, refused } = await this.#insert(runs.map(({ schedule, run }) => jobOf(schedule, run, now)));
-    await this.#record(skips);
-    await this.#drop([
-      ...runs
-        .filter(({ run }) => !refused.has(run.id))
-        .map(({ schedule, run }) => [schedule._id, run.id] as const),
-      ...skips.map(({ schedule, skip }) => [schedule._id, skip.id] as const),
-    ]);
-    for (const {
-      plan: { cancel },
-    } of decided) {
-      if (cancel !== null) await this.#parts.cancel(cancel, 'replaced by a newer run of its schedule');
-    }
+    await this.#drop(
+      'run',
+      runs.filter(({ run }) => !refused.has(run.id)).map(({ schedule, run }) => [schedule._id, run.id]),
+    );
+    await this.concludeRest(decided);
     return made;
   }
 
-  /** Records skips and takes them, and the runs given, off the list. */
-  async conclude(
-    schedule: ScheduleDocument,
-    skips: readonly OwedSkip[],
-    runIds: readonly string[],
-  ): Promise<void> {
-    await this.#record(skips.map((skip) => ({ schedule, skip })));
-    await this.#drop([...skips.map(({ id }) => id), ...runIds].map((id) => [schedule._id, id] as const));
+  /** What is left of a decision besides its runs: skips to record, a run that has to make way. */
+  async concludeRest(decided: readonly Decided[]): Promise<void> {
+    await this.#record(
+      decided.flatMap(({ schedule, plan: { owed } }) =>
+        owed.filter((entry) => entry.kind === 'skip').map((skip) => ({ schedule, skip })),
+      ),
+    );
+    for (const { plan: made } of decided) {
+      if (made.cancel !== null) {
+        await this.#parts.cancel(made.cancel, 'replaced by a newer run of its schedule');
+      }
+    }
+  }
+
+  /** A run that was inserted elsewhere. */
+  async dropRun(schedule: ScheduleDocument, runId: string): Promise<void> {
+    await this.#drop('run', [[schedule._id, runId]]);
+  }
+
+  async #store(decided: readonly Decided[]): Promise<{ won: Decided[]; lost: number; refused: string[] }> {
+    const { store, events } = this.#parts;
+    if (decided.length === 0) return { won: [], lost: 0, refused: [] };
+    const { won, refused } = await store.decideSchedules(randomUUID(), decided);
+    for (const [scheduleId, error] of refused) this.#report(`decide on ${scheduleId}`, error);
+    const lost = decided.length - won.size - refused.size;
+    if (lost > 0) events.emit('schedule:contended', { won: won.size, lost });
+    return {
+      won: decided.filter(({ schedule }) => won.has(schedule._id)),
+      lost,
+      refused: [...refused.keys()],
+    };
   }
 
   /** What cannot be inserted stays on the list and is tried again; it keeps none of the others. */
@@ -124,8 +153,7 @@ export class Decisions {
       const result = results[index];
       if (result === undefined || 'error' in result) {
         refused.add(job._id);
-        const error = result?.error ?? new Error('no answer');
-        events.emit('worker:trouble', { operation: `insert ${job._id}`, error, failures: 1, retryIn: 0 });
+        this.#report(`insert ${job._id}`, result?.error ?? new Error('no answer'));
       } else if (!result.duplicate) made.push(job);
     }
     for (const { _id: jobId, schedule, scheduledFor } of made) {
@@ -137,10 +165,11 @@ export class Decisions {
     return { made, refused };
   }
 
+  /** One that the server will not keep is reported and let go: it would be tried for ever. */
   async #record(skips: readonly { schedule: ScheduleDocument; skip: OwedSkip }[]): Promise<void> {
     const { store, events, skipRetention } = this.#parts;
     if (skips.length === 0) return;
-    await store.recordSkips(
+    const refused = await store.recordSkips(
       skips.map(({ schedule, skip: { kind: _, id, ...skip } }) => ({
         _id: id,
         scheduleId: schedule._id,
@@ -148,33 +177,44 @@ export class Decisions {
         expiresAt: new Date(skip.since.getTime() + skipRetention),
       })),
     );
+    for (const [id, error] of refused) this.#report(`record the skip of ${id}`, error);
+    await this.#drop(
+      'skip',
+      skips.map(({ schedule, skip }) => [schedule._id, skip.id]),
+    );
     for (const { schedule, skip } of skips) {
       const { at: from, until, count, reason, runningFor } = skip;
       events.emit('schedule:skipped', { scheduleId: schedule._id, from, until, count, reason, runningFor });
     }
   }
 
-  async #drop(entries: readonly (readonly [scheduleId: string, id: string])[]): Promise<void> {
+  async #drop(kind: 'run' | 'skip', entries: readonly (readonly [string, string])[]): Promise<void> {
     if (entries.length === 0) return;
     const byId = new Map<string, string[]>();
     for (const [scheduleId, id] of entries) byId.set(scheduleId, [...(byId.get(scheduleId) ?? []), id]);
-    await this.#parts.store.dropOwed([...byId].map(([scheduleId, ids]) => ({ scheduleId, ids })));
+    await this.#parts.store.dropOwed([...byId].map(([scheduleId, ids]) => ({ scheduleId, kind, ids })));
   }
 
-  /** A rule that cannot be read disables its schedule, with the reason, until somebody changes it; the others go on. */
-  async #plan(schedule: ScheduleDocument, active: ActiveRun | null, now: Date): Promise<Plan | undefined> {
+  /**
+   * True when that is the end of it. A rule that is wrong disables its schedule, with the reason, until somebody changes it. Any other trouble may be this
+   * process's alone, like a time zone that it does not know: others may still run it.
+   */
+  async #disable(schedule: ScheduleDocument, error: Error, now: Date): Promise<boolean> {
     const { store, events } = this.#parts;
-    try {
-      const { rule, anchor } = schedule;
-      return plan(schedule, rule === null ? NEVER : occurrencesOf(rule, anchor), active, now);
-    } catch (thrown) {
-      const disabledReason = toError(thrown).message;
-      const fields = { isActive: false, disabledReason, decision: randomUUID(), updatedAt: now };
-      if (await store.changeSchedule(schedule, fields)) {
-        events.emit('schedule:disabled', { scheduleId: schedule._id, reason: disabledReason });
-      }
-      return undefined;
+    if (!(error instanceof ChronosError)) {
+      this.#report(`decide on ${schedule._id}`, error);
+      return false;
     }
+    const disabledReason = error.message;
+    const fields = { isActive: false, disabledReason, decision: randomUUID(), updatedAt: now };
+    if (await store.changeSchedule(schedule, fields)) {
+      events.emit('schedule:disabled', { scheduleId: schedule._id, reason: disabledReason });
+    }
+    return true;
+  }
+
+  #report(operation: string, error: Error): void {
+    this.#parts.events.emit('worker:trouble', { operation, error, failures: 1, retryIn: 0 });
   }
 }
 
@@ -209,6 +249,11 @@ export function releasable(
   return overlap === 'allow' ? runs : runs.filter(({ id }) => id === active);
 }
 
+/** One that is paused or disabled has none; what it owes from before is still carried out. */
+export function occurrencesIn({ isActive, rule, anchor }: ScheduleDocument): Occurrences {
+  return isActive && rule !== null ? occurrencesOf(rule, anchor) : NEVER;
+}
+
 function activeRun(
   { overlap, active, owed }: ScheduleDocument,
   runs: ReadonlyMap<string, Run>,
@@ -221,7 +266,7 @@ function activeRun(
       : { id: active, since: run.firstStartedAt ?? run.startedAt ?? run.createdAt };
   }
   // Decided and not inserted yet; or else pruned, and long finished.
-  const pending = owed.find(({ id }) => id === active);
+  const pending = owed.find(({ kind, id }) => kind === 'run' && id === active);
   return pending === undefined ? null : { id: active, since: pending.since };
 }
 

@@ -66,24 +66,37 @@ export function buildDefinition(said: Said, context: DefinitionContext): Definit
   return Object.freeze({
     name,
     task,
-    schedule: Object.freeze(schedule),
+    schedule: deepFreeze(schedule),
     hash: hashOf(schedule),
-    options: resolveHandlerOptions(name, {
-      ...(retries !== undefined && { retries }),
-      ...(timeout !== undefined && { timeout }),
-      ...(said.lease !== undefined && { lease: said.lease }),
-    }),
+    options: deepFreeze(
+      resolveHandlerOptions(name, {
+        ...(retries !== undefined && { retries }),
+        ...(timeout !== undefined && { timeout }),
+        ...(said.lease !== undefined && { lease: said.lease }),
+      }),
+    ),
     around: frozenLists(said.around),
     dependsOn: Object.freeze([...said.dependsOn]),
     isUnnamedClosure,
   });
 }
 
-/** An endless search is no answer: a rule without a match within five years is a mistake. */
-export function assertRuns(where: string, rule: ScheduleDefinition['rule'], now: Date): void {
+/**
+ * An endless search is no answer: a rule without a match within five years is a mistake. Where an interval counts from
+ * is known once it is stored; before that, only whether its constraints can be met at all.
+ */
+export function assertRuns(
+  where: string,
+  rule: ScheduleDefinition['rule'],
+  now: Date,
+  anchor: Date | undefined = rule?.startsAt,
+): void {
   if (rule === null) return;
   const { endsAt: _, ...unended } = rule;
-  if (occurrencesOf(unended, now).next(now) !== null) return;
+  const { every, ...constrained } = unended;
+  const asked =
+    every === undefined || anchor !== undefined ? unended : { ...constrained, cron: '* * * * * *' };
+  if (occurrencesOf(asked, anchor ?? now).next(now) !== null) return;
   throw new ChronosError(
     'SCHEDULE_NEVER_RUNS',
     `${where} never runs: ${JSON.stringify(unended)} has no match within five years from ${now.toISOString()}`,
@@ -91,7 +104,16 @@ export function assertRuns(where: string, rule: ScheduleDefinition['rule'], now:
 }
 
 function nameFor({ task, payload }: Said): string {
-  return `${task.label}-${hashOf(task.kind === 'closure' ? task.source : (payload ?? null))}`;
+  const what = task.kind === 'closure' ? task.source : task.kind === 'taskType' ? task.taskType : null;
+  return `${task.label}-${hashOf([what, payload ?? null])}`;
+}
+
+/** Plain objects and lists; what MongoDB brings along, like ObjectIds, stays as it is. */
+function deepFreeze<T>(value: T): T {
+  const isPlain = Array.isArray(value) || Object.getPrototypeOf(value ?? 0) === Object.prototype;
+  if (!isPlain) return value;
+  for (const inner of Object.values(value as object)) deepFreeze(inner);
+  return Object.freeze(value);
 }
 
 function frozenLists(around: Said['around']): Around {

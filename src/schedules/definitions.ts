@@ -8,11 +8,11 @@ import type { HandlerRegistry } from '../worker/handler-registry.js';
 import { ScheduleBuilder, type BuilderHost } from './builder.js';
 import { buildDefinition, type Definition, type Said } from './definition.js';
 import { executionOrder } from './execution-order.js';
-import { registerTask, taskFor, taskOf, type Task } from './task.js';
+import { handlerOf, registerTask, requireHandler, taskFor, taskOf, type Task } from './task.js';
 
 export interface DefinitionsParts {
   registry: HandlerRegistry;
-  options: Pick<ResolvedOptions, 'timezone' | 'symbols' | 'environment' | 'maxPayloadBytes'>;
+  options: Pick<ResolvedOptions, 'timezone' | 'symbols' | 'environment' | 'maxPayloadBytes' | 'clock'>;
   draft: () => Draft<string>;
   dispatch: BuilderHost['dispatch'];
 }
@@ -48,24 +48,46 @@ export class Definitions {
     return this.#builders.map((builder) => builder.freeze());
   }
 
+  /** The same, each with something to run it with. */
+  runnable(): Definition[] {
+    const all = this.all();
+    for (const definition of all) this.#requireHandler(definition);
+    return all;
+  }
+
   /** Those that are meant for this environment. */
   here(): Definition[] {
     const { environment } = this.#parts.options;
-    return this.all().filter(({ schedule }) => isMeantFor(schedule.environments, environment));
+    return this.runnable().filter(({ schedule }) => isMeantFor(schedule.environments, environment));
   }
 
-  /** The same where nobody is left to throw to: a definition that is no good is dropped and reported. */
+  /**
+   * Those meant for this environment, where nobody is left to throw to. One that is no good is dropped and its name is
+   * free again; one that has no handler yet is left out until it has.
+   */
   collect(refuse: (name: string, error: Error) => void): Definition[] {
+    const good: Definition[] = [];
     for (const builder of [...this.#builders]) {
       try {
-        builder.freeze();
+        const definition = builder.freeze();
+        assertNamed(definition);
+        good.push(definition);
       } catch (thrown) {
+        const [name] = [...this.#names].find(([, owner]) => owner === builder) ?? [];
         this.#builders.splice(this.#builders.indexOf(builder), 1);
-        const [name = 'unnamed'] = [...this.#names].find(([, owner]) => owner === builder) ?? [];
-        refuse(name, toError(thrown));
+        if (name !== undefined) this.#names.delete(name);
+        refuse(name ?? 'unnamed', toError(thrown));
       }
     }
-    return this.here();
+    return good.filter((definition) => {
+      try {
+        this.#requireHandler(definition);
+        return isMeantFor(definition.schedule.environments, this.#parts.options.environment);
+      } catch (thrown) {
+        refuse(definition.name, toError(thrown));
+        return false;
+      }
+    });
   }
 
   /** Freezes the definition of this name, if there is one, so that a dispatch by it finds its handler and defaults. */
@@ -78,15 +100,11 @@ export class Definitions {
     return executionOrder(this.all());
   }
 
-  /** Everything, checked for a worker: what is named by its code alone would differ from build to build. */
+  /** Everything, checked for a worker. */
   forWorker(): Definition[] {
-    const all = this.all();
-    const unnamed = all.find(({ isUnnamedClosure }) => isUnnamedClosure);
-    if (unnamed === undefined) return all;
-    throw new ChronosError(
-      'INVALID_SCHEDULE',
-      `the unnamed closure '${unnamed.name}' can only run in a one-pass run: give it a name with named(), so that workers find its code`,
-    );
+    const all = this.runnable();
+    for (const definition of all) assertNamed(definition);
+    return all;
   }
 
   #add<A>(name: string | undefined, task: Task, payload: unknown): ScheduleBuilder<A> {
@@ -113,9 +131,12 @@ export class Definitions {
     const { draft, dispatch } = this.#parts;
     return {
       context: this.context,
-      now: () => systemClock.now(),
+      now: () => this.#now(),
       claimName: (name, builder) => {
         this.#claimName(name, builder);
+      },
+      freeName: (name) => {
+        this.#names.delete(name);
       },
       build: (said, builder) => this.#build(said, builder),
       draft,
@@ -126,17 +147,28 @@ export class Definitions {
   #build(said: Said, builder: object): Definition {
     const { registry, options } = this.#parts;
     const { maxPayloadBytes, environment } = options;
-    const definition = buildDefinition(said, { ...this.context, maxPayloadBytes, now: systemClock.now() });
+    const definition = buildDefinition(said, { ...this.context, maxPayloadBytes, now: this.#now() });
     const { name, task, schedule, around } = definition;
     this.#claimName(name, builder);
-    // Elsewhere its jobs wait for a process of the right environment.
-    if (isMeantFor(schedule.environments, environment)) {
-      registerTask(registry, name, task);
-      const { payload, queue, priority, maxRunningTime } = schedule;
-      const defaults = { payload, queue, priority, maxRunningTime };
-      registry.define(name, { options: definition.options, around, defaults });
-    }
+    const { payload, queue, priority, maxRunningTime } = schedule;
+    const isServed = isMeantFor(schedule.environments, environment);
+    if (isServed) registerTask(registry, name, task);
+    registry.define(name, {
+      ...{ options: definition.options, around, isServed },
+      defaults: { payload, queue, priority, maxRunningTime },
+      handledBy: handlerOf(task),
+    });
     return definition;
+  }
+
+  /** Where its jobs are meant to run, there must be something to run them with. */
+  #requireHandler({ name, task, schedule }: Definition): void {
+    const { registry, options } = this.#parts;
+    if (isMeantFor(schedule.environments, options.environment)) requireHandler(registry, name, task);
+  }
+
+  #now(): Date {
+    return (this.#parts.options.clock ?? systemClock).now();
   }
 
   #claimName(name: string, builder: object): void {
@@ -153,4 +185,13 @@ export class Definitions {
 
 export function isMeantFor(environments: readonly string[], environment: string): boolean {
   return environments.length === 0 || environments.includes(environment);
+}
+
+/** What is named by its code alone is named differently by every build: workers would not find it. */
+function assertNamed({ name, isUnnamedClosure }: Definition): void {
+  if (!isUnnamedClosure) return;
+  throw new ChronosError(
+    'INVALID_SCHEDULE',
+    `the unnamed closure '${name}' can only run in place, in a one-pass run: give it a name with named(), so that workers find its code`,
+  );
 }

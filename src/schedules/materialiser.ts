@@ -1,5 +1,6 @@
 import type { Clock } from '../domain/clock.js';
 import type { JobDocument } from '../domain/job.js';
+import type { Plan } from '../domain/plan.js';
 import { scheduleOf, type ScheduleDocument } from '../domain/schedule.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/service.js';
@@ -14,31 +15,56 @@ const BATCH = 500;
 const LEFT_ALONE = 2000;
 /** After a round that others won, wait up to this long: one of the processes then does the work for all. */
 const SPREAD = 50;
+/** How long a schedule is left out that nothing can be done about, in milliseconds, unless a definition changes. */
+const SET_ASIDE = 60_000;
 
 export interface MaterialiserParts {
   clock: Clock;
   events: EventBus;
   random: () => number;
-  store: Pick<Store, 'findDueSchedules' | 'findOwingSchedules' | 'findSchedules' | 'nextScheduleAt'>;
+  store: Pick<Store, 'findDueSchedules' | 'findOwingSchedules' | 'findSchedules'>;
   decisions: Decisions;
   registrar: Registrar;
   environment: string;
   pollInterval: number;
 }
 
+interface Found {
+  due: ScheduleDocument[];
+  owing: ScheduleDocument[];
+  /** When the next one becomes due, if that is before the next poll. */
+  next: Date | undefined;
+}
+
 /** Turns occurrences into jobs. Every worker does, without a leader: one stored decision per occurrence wins. */
 export class Materialiser extends PeriodicService {
   readonly name = 'materialise schedules';
   readonly #parts: MaterialiserParts;
+  /** Schedules nothing can be done about, until when (monotonic) they are left out. */
+  readonly #aside = new Map<string, number>();
   readonly #unreadable = new Set<string>();
   /** Schedules seen with a run in line behind another: worth a look when one of their runs ends here. */
   readonly #inLine = new Set<string>();
   readonly #ended = new Set<string>();
+  /** Where the look at what is owed goes on. */
+  #owingAfter = '';
   #contended = false;
 
   constructor(parts: MaterialiserParts) {
     super(parts.clock, parts.events);
     this.#parts = parts;
+  }
+
+  /** A definition changed: also of one that was set aside. */
+  changed(): void {
+    this.#aside.clear();
+    this.wake();
+  }
+
+  /** Somebody put a run in line here. */
+  look(scheduleId: string): void {
+    this.#ended.add(scheduleId);
+    this.wake();
   }
 
   /** A job has ended in this process: the next in line may go. */
@@ -50,78 +76,92 @@ export class Materialiser extends PeriodicService {
   }
 
   async runOnce(): Promise<number> {
-    const { registrar, random } = this.#parts;
+    const { registrar, random, pollInterval } = this.#parts;
     if (this.#contended) await this.clock.sleep(random() * SPREAD);
     await registrar.registerNew();
+    let delay = await this.#round(this.#scope, []);
     // A full batch means there may be more.
-    while (!this.stopping && (await this.#round(this.#scope)) === BATCH);
-    return this.#untilNext();
+    while (delay < 0 && !this.stopping) delay = await this.#round(this.#scope, []);
+    return Math.min(pollInterval, delay);
   }
 
   /** One pass over everything that is due, or over the stored schedules only; returns the jobs it made. */
   async collect(scope: 'all' | 'stored'): Promise<JobDocument[]> {
     const made: JobDocument[] = [];
     const collecting = scope === 'all' ? this.#scope : { ...this.#scope, names: [] };
-    while ((await this.#round(collecting, made)) === BATCH);
+    while ((await this.#round(collecting, made)) < 0);
     return made;
   }
 
-  /** One round of decisions on everything that is due; returns how many schedules there were. */
-  async #round(scope: ScheduleScope, made: JobDocument[] = []): Promise<number> {
-    const { decisions } = this.#parts;
+  /** One round of decisions; adds the jobs it made, and returns how long to wait for the next, less than 0 for not at all. */
+  async #round(scope: ScheduleScope, made: JobDocument[]): Promise<number> {
+    const { decisions, pollInterval } = this.#parts;
     const now = this.clock.now();
-    const { due, owing } = await this.#find(scope, now);
+    const { due, owing, next } = await this.#find(scope, now);
     const schedules = this.#readable([...due, ...owing]);
-    if (schedules.length === 0) return 0;
-    const { won: decided, lost } = await decisions.decide(schedules, now);
-    this.#contended = lost > decided.length;
-    made.push(...(await decisions.carryOut(decided, now)));
-    for (const { schedule, plan } of decided) {
-      const waits = plan.owed.some(({ kind, id }) => kind === 'run' && id !== plan.active);
-      if (waits && schedule.overlap !== 'allow') this.#inLine.add(schedule._id);
-      else this.#inLine.delete(schedule._id);
-    }
-    return due.length;
+    const { won, lost, hopeless } =
+      schedules.length === 0 ? { won: [], lost: 0, hopeless: [] } : await decisions.decide(schedules, now);
+    for (const id of hopeless) this.#setAside(id);
+    this.#contended = lost > won.length;
+    if (won.length > 0) made.push(...(await decisions.carryOut(won, now)));
+    const plans = new Map(won.map(({ schedule, plan }) => [schedule._id, plan]));
+    for (const schedule of schedules) this.#follow(schedule, plans.get(schedule._id) ?? schedule);
+    if (due.length === BATCH) return -1;
+    const times = [next, ...won.map(({ plan }) => plan.nextRunAt)].filter((time) => time != null);
+    // What others decided is not known: look again soon.
+    const soonest = lost > 0 ? this.clock.now().getTime() : Math.min(...times.map((time) => time.getTime()));
+    return Math.min(pollInterval, Math.max(0, soonest - this.clock.now().getTime()));
   }
 
-  async #find(
-    scope: ScheduleScope,
-    now: Date,
-  ): Promise<{ due: ScheduleDocument[]; owing: ScheduleDocument[] }> {
-    const { store } = this.#parts;
+  #follow(schedule: ScheduleDocument, { owed, active }: Pick<Plan, 'owed' | 'active'>): void {
+    const waits = owed.some(({ kind, id }) => kind === 'run' && id !== active);
+    if (waits && schedule.overlap !== 'allow') this.#inLine.add(schedule._id);
+    else this.#inLine.delete(schedule._id);
+  }
+
+  async #find(scope: ScheduleScope, now: Date): Promise<Found> {
+    const { store, pollInterval } = this.#parts;
     const ended = [...this.#ended];
     this.#ended.clear();
     const before = new Date(now.getTime() - LEFT_ALONE);
-    const [due, owing, freed] = await Promise.all([
-      store.findDueSchedules(scope, now, BATCH),
-      store.findOwingSchedules(scope, before, BATCH),
+    const soon = new Date(now.getTime() + pollInterval);
+    const [found, owing, freed] = await Promise.all([
+      store.findDueSchedules(scope, soon, BATCH),
+      store.findOwingSchedules(scope, before, this.#owingAfter, BATCH),
       ended.length === 0 ? [] : store.findSchedules(ended),
     ]);
+    this.#owingAfter = owing.length === BATCH ? (owing.at(-1)?._id ?? '') : '';
+    const due = found.filter(({ nextRunAt }) => nextRunAt !== null && nextRunAt <= now);
+    const next = found.find(({ nextRunAt }) => nextRunAt !== null && nextRunAt > now)?.nextRunAt ?? undefined;
     const seen = new Set(due.map(({ _id }) => _id));
     const others = [...owing, ...freed].filter(({ _id }) => !seen.has(_id) && seen.add(_id));
-    return { due, owing: others };
+    return { due, owing: others, next };
   }
 
   #readable(schedules: readonly ScheduleDocument[]): ScheduleDocument[] {
     return schedules.filter((schedule) => {
       const reason = unreadable(schedule);
-      if (reason === undefined) return true;
-      this.#unreadable.add(schedule._id);
-      const count = this.#unreadable.size;
-      this.events.emit('schedule:unreadable', { scheduleId: schedule._id, reason, count });
+      if (reason === undefined) {
+        this.#unreadable.delete(schedule._id);
+        return true;
+      }
+      this.#setAside(schedule._id);
+      if (!this.#unreadable.has(schedule._id)) {
+        const count = this.#unreadable.add(schedule._id).size;
+        this.events.emit('schedule:unreadable', { scheduleId: schedule._id, reason, count });
+      }
       return false;
     });
   }
 
-  async #untilNext(): Promise<number> {
-    const { store, pollInterval } = this.#parts;
-    const next = await store.nextScheduleAt(this.#scope);
-    if (next === null) return pollInterval;
-    return Math.min(pollInterval, Math.max(0, next.getTime() - this.clock.now().getTime()));
+  #setAside(scheduleId: string): void {
+    this.#aside.set(scheduleId, this.clock.monotonic() + SET_ASIDE);
   }
 
   get #scope(): ScheduleScope {
     const { registrar, environment } = this.#parts;
-    return { names: registrar.names, environment, except: [...this.#unreadable] };
+    const now = this.clock.monotonic();
+    for (const [id, until] of this.#aside) if (until <= now) this.#aside.delete(id);
+    return { names: registrar.names, environment, except: [...this.#aside.keys()] };
   }
 }

@@ -47,7 +47,10 @@ export function changedSchedule(
   hash: string,
   now: Date,
 ): Partial<ScheduleDocument> & Pick<ScheduleDocument, 'decision'> {
-  const recounts = !isSameRule(schedule, definition) || (definition.enabled && !schedule.enabled);
+  const isRevived =
+    (definition.enabled && !schedule.enabled) ||
+    (schedule.nextRunAt === null && definition.maxRuns !== schedule.maxRuns);
+  const recounts = isRevived || !isSameRule(schedule, definition);
   return {
     ...definition,
     hash,

@@ -1,19 +1,23 @@
 import { DEFAULT_QUEUE } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
-import type { JobDocument } from '../domain/job.js';
+import { toError } from '../domain/errors.js';
+import { LOCKED_STATUSES, type JobDocument, type JobStatus } from '../domain/job.js';
 import { plan, planTrigger, type Plan } from '../domain/plan.js';
-import { occurrencesOf, type Occurrences } from '../domain/rule.js';
 import { occurrenceId, type OwedSkip, type ScheduleDocument } from '../domain/schedule.js';
+import { isUncertain } from '../store/faults.js';
 import type { Store } from '../store/store.js';
-import { jobOf, releasable, type Decided, type Decisions } from './decisions.js';
+import { jobOf, occurrencesIn, releasable, type Decided, type Decisions } from './decisions.js';
 import type { Definition } from './definition.js';
 import { isMeantFor, type Definitions } from './definitions.js';
-import { newSchedule } from './new-schedule.js';
+import { changedSchedule, newSchedule } from './new-schedule.js';
+import { unreadable } from './readable.js';
 
 /** How far back a pass looks from a time it is given: system cron calls it once a minute. */
 const TICK = 60_000;
 /** Others may decide on a schedule at the same moment. */
 const MOST_TRIES = 5;
+const LOCKED: readonly JobStatus[] = LOCKED_STATUSES;
+const WAITS = 'waits for the run before it to end';
 
 /** What a pass did about one definition, or one stored schedule. */
 export interface PassEntry {
@@ -49,7 +53,13 @@ export class Pass {
   async run(at: Date | undefined): Promise<PassEntry[]> {
     const entries: PassEntry[] = [];
     for (const definition of this.#parts.definitions.inOrder()) {
-      entries.push(...(this.#refused(definition) ?? (await this.#evaluate(definition, at))));
+      try {
+        entries.push(...(this.#refused(definition) ?? (await this.#evaluate(definition, at))));
+      } catch (error) {
+        // Out of reach of the database nothing can go on; anything else is this definition's own trouble.
+        if (isUncertain(error)) throw error;
+        entries.push(entry(definition.name, 'failed', toError(error).message));
+      }
     }
     return entries;
   }
@@ -61,14 +71,22 @@ export class Pass {
     const entries: PassEntry[] = [];
     for (const definition of definitions.inOrder()) {
       const { name, schedule: said, hash } = definition;
-      const schedule = (await store.findSchedule(name)) ?? newSchedule(name, 'code', said, hash, now);
-      const refused = this.#refused(definition) ?? inactive(schedule);
+      const known = await store.findSchedule(name);
+      // As the real pass would register it.
+      const stored =
+        known === null
+          ? newSchedule(name, 'code', said, hash, now)
+          : known.hash === hash
+            ? known
+            : { ...known, ...changedSchedule(known, said, hash, now) };
+      const refused = this.#refused(definition) ?? inactive(stored);
+      const [seen] = refused === undefined ? await decisions.see([stored]) : [];
       if (refused !== undefined) entries.push(...refused);
-      else {
-        const active = (await decisions.activeRuns([schedule])).get(name) ?? null;
+      else if (seen !== undefined) {
+        const { schedule, active } = seen;
         const made =
           at === undefined
-            ? plan(schedule, occurrences(schedule), active, now)
+            ? plan(schedule, occurrencesIn(schedule), active, now)
             : frozenPlan(schedule, active, at);
         const runs = (made?.owed ?? []).filter((entry) => entry.kind === 'run');
         const skips = (made?.owed ?? []).filter((entry) => entry.kind === 'skip');
@@ -100,9 +118,13 @@ export class Pass {
     // Runs that must not overlap come one by one: when one is through, the next in line may go.
     for (let tries = 0; tries < MOST_TRIES;) {
       const schedule = await store.findSchedule(name);
-      if (schedule === null) return [...entries, entry(name, 'skipped', 'removed meanwhile')];
-      const refused = inactive(schedule);
+      if (schedule === null) return [...entries, entry(name, 'skipped', 'not registered')];
+      const fault = unreadable(schedule);
+      if (fault !== undefined) return [...entries, entry(name, 'skipped', `the stored schedule: ${fault}`)];
+      const refused = inactive(schedule) ?? (at && (await this.#taken(schedule, at)));
       if (refused !== undefined) return entries.length > 0 ? entries : refused;
+      const head = schedule.owed.find(({ kind }) => kind === 'run');
+      if (entries.length > 0 && head !== undefined && head.at > now) return entries;
       const { decided, lost } = await this.#decide(schedule, at, now);
       if (decided === undefined && lost) {
         tries++;
@@ -113,12 +135,34 @@ export class Pass {
         ? await this.#runInPlace(definition, decided, now)
         : await this.#enqueue(definition, decided, now);
       entries.push(...carried);
-      if (at !== undefined || !carried.some(({ result }) => result === 'run' || result === 'failed'))
-        return entries;
+      const ran =
+        isInline(definition) &&
+        releasable(decided.schedule, decided.plan.owed, decided.plan.active).length > 0;
+      if (at === undefined && ran) continue;
+      return entries.length > 0 ? entries : [await this.#inTheWay(schedule, now)];
     }
     return entries.length > 0
       ? entries
       : [entry(name, 'skipped', 'decided by another process at the same moment')];
+  }
+
+  /** Nothing was made and nothing skipped: the current run is of the occurrence itself, or others wait for it. */
+  async #inTheWay(schedule: ScheduleDocument, now: Date): Promise<PassEntry> {
+    const [seen] = await this.#parts.decisions.see([schedule]);
+    if (seen?.active == null || schedule.overlap !== 'skip') return entry(schedule._id, 'skipped', WAITS);
+    const { id, since } = seen.active;
+    return entry(schedule._id, 'skipped', runningReason(schedule._id, now.getTime() - since.getTime()), id);
+  }
+
+  /** The occurrence at a given time has a job already: that is no skip. */
+  async #taken(schedule: ScheduleDocument, at: Date): Promise<PassEntry[] | undefined> {
+    const due = dueAt(schedule, at);
+    const job = due && (await this.#parts.store.findJob(occurrenceId(schedule._id, due)));
+    if (due === undefined || job == null) return undefined;
+    const since = job.firstStartedAt ?? job.startedAt ?? job.createdAt;
+    const running = runningReason(schedule._id, this.#parts.clock.now().getTime() - since.getTime());
+    const reason = LOCKED.includes(job.status) ? running : 'its job exists already';
+    return [entry(schedule._id, 'skipped', reason, job._id, due)];
   }
 
   async #decide(
@@ -133,10 +177,10 @@ export class Pass {
       const { won, lost } = await decisions.decide([schedule], now);
       return { decided: won[0], lost: lost > 0 };
     }
-    const active = (await decisions.activeRuns([schedule])).get(schedule._id) ?? null;
-    const frozen = frozenPlan(schedule, active, at);
-    if (frozen === undefined) return { decided: undefined, lost: false };
-    const [decided] = await decisions.store([{ schedule, plan: frozen }]);
+    const [seen] = await decisions.see([schedule]);
+    const frozen = seen && frozenPlan(seen.schedule, seen.active, at);
+    if (seen === undefined || frozen === undefined) return { decided: undefined, lost: false };
+    const [decided] = await decisions.store([{ schedule: seen.schedule, plan: frozen }]);
     return { decided, lost: decided === undefined };
   }
 
@@ -156,16 +200,15 @@ export class Pass {
   async #runInPlace({ name }: Definition, decided: Decided, now: Date): Promise<PassEntry[]> {
     const { decisions } = this.#parts;
     const { schedule, plan: made } = decided;
+    await decisions.concludeRest([decided]);
     const entries: PassEntry[] = [];
     for (const run of releasable(schedule, made.owed, made.active)) {
       const job = jobOf(schedule, run, now);
       const once = { ...job, queue: DEFAULT_QUEUE, nextRunAt: run.at, retries: { ...job.retries, max: 1 } };
       entries.push(await this.#runOne(name, once));
-      await decisions.conclude(schedule, [], [run.id]);
+      await decisions.dropRun(schedule, run.id);
     }
-    const skips = skipsOf(made);
-    await decisions.conclude(schedule, skips, []);
-    return [...entries, ...skips.map((skip) => skippedEntry(name, skip))];
+    return [...entries, ...skipsOf(made).map((skip) => skippedEntry(name, skip))];
   }
 
   async #runOne(name: string, job: JobDocument): Promise<PassEntry> {
@@ -188,16 +231,27 @@ export class Pass {
   }
 }
 
-/** What is due at a time that is given: the last occurrence of the minute that ends with it. */
+/** The last occurrence of the minute that ends with a given time. */
+function dueAt(schedule: ScheduleDocument, at: Date): Date | undefined {
+  const all = occurrencesIn(schedule);
+  let due: Date | undefined;
+  for (
+    let next = all.next(new Date(at.getTime() - TICK));
+    next !== null && next <= at;
+    next = all.next(next)
+  ) {
+    due = next;
+  }
+  return due;
+}
+
+/** What is due at a time that is given, by the rules of the overlap policy. */
 function frozenPlan(
   schedule: ScheduleDocument,
   active: Parameters<typeof planTrigger>[2],
   at: Date,
 ): Plan | undefined {
-  const all = occurrences(schedule);
-  let due: Date | undefined;
-  for (let next = all.next(new Date(at.getTime() - TICK)); next !== null && next <= at; next = all.next(next))
-    due = next;
+  const due = dueAt(schedule, at);
   if (due === undefined) return undefined;
   const id = occurrenceId(schedule._id, due);
   const made = planTrigger(schedule, id, active, due);
@@ -209,10 +263,6 @@ function frozenPlan(
     ...{ activeId: active?.id ?? null, runningFor, since: at },
   };
   return { nextRunAt, lastRunAt, runs, owed: [...owed, skip], active: schedule.active, cancel: null };
-}
-
-function occurrences({ rule, anchor }: ScheduleDocument): Occurrences {
-  return rule === null ? { next: () => null } : occurrencesOf(rule, anchor);
 }
 
 function isInline({ schedule }: Definition): boolean {
@@ -231,7 +281,7 @@ function inactive({ _id, paused, disabledReason }: ScheduleDocument): PassEntry[
 
 function waitingOrNotDue(schedule: ScheduleDocument): PassEntry {
   const waits = schedule.owed.some(({ kind }) => kind === 'run');
-  return waits ? entry(schedule._id, 'skipped', 'waits for the run before it to end') : notDue(schedule);
+  return waits ? entry(schedule._id, 'skipped', WAITS) : notDue(schedule);
 }
 
 function notDue({ _id, nextRunAt }: ScheduleDocument): PassEntry {
@@ -239,12 +289,12 @@ function notDue({ _id, nextRunAt }: ScheduleDocument): PassEntry {
 }
 
 function skippedEntry(name: string, { id, at, reason, runningFor }: OwedSkip): PassEntry {
-  const seconds = Math.round((runningFor ?? 0) / 1000);
-  const why =
-    reason === 'overlap'
-      ? `single-instance job '${name}' is already running: still running for ${seconds} s`
-      : reason;
-  return entry(name, 'skipped', why, id, at);
+  return entry(name, 'skipped', reason === 'overlap' ? runningReason(name, runningFor ?? 0) : reason, id, at);
+}
+
+function runningReason(name: string, runningFor: number): string {
+  const seconds = Math.max(0, Math.round(runningFor / 1000));
+  return `single-instance job '${name}' is already running: still running for ${seconds} s`;
 }
 
 function entry(

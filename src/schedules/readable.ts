@@ -29,6 +29,7 @@ const EXPECTED: Record<string, (value: unknown) => boolean> = {
   maxRuns: orNull(count),
   anchor: date,
   nextRunAt: orNull(date),
+  isActive: (value) => typeof value === 'boolean',
   owed: (value) => Array.isArray(value) && value.every(isOwed),
 };
 
@@ -38,6 +39,7 @@ function isMisfire(value: unknown): boolean {
 }
 
 function isOwed(value: unknown): boolean {
-  const { kind, id, at } = (value ?? {}) as Record<string, unknown>;
-  return (kind === 'run' || kind === 'skip') && text(id) && date(at);
+  const { kind, id, at, until, since, reason } = (value ?? {}) as Record<string, unknown>;
+  const isEither = kind === 'run' || (kind === 'skip' && date(until) && text(reason));
+  return isEither && text(id) && date(at) && date(since);
 }

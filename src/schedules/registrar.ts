@@ -1,7 +1,8 @@
 import type { Clock } from '../domain/clock.js';
-import { ChronosError } from '../domain/errors.js';
+import { ChronosError, toError } from '../domain/errors.js';
 import type { ScheduleDocument } from '../domain/schedule.js';
 import type { EventBus } from '../runtime/event-bus.js';
+import { isUncertain } from '../store/faults.js';
 import type { Store } from '../store/store.js';
 import type { Definition } from './definition.js';
 import type { Definitions } from './definitions.js';
@@ -21,7 +22,8 @@ export interface RegistrarParts {
 export class Registrar {
   readonly #parts: RegistrarParts;
   readonly #registered = new Set<string>();
-  readonly #refused = new Set<string>();
+  /** Why a schedule was left out, as it was reported. */
+  readonly #refusals = new Map<string, string>();
 
   constructor(parts: RegistrarParts) {
     this.#parts = parts;
@@ -37,19 +39,19 @@ export class Registrar {
     await this.#register(this.#parts.definitions.here());
   }
 
-  /** Registers what was defined since the last time. One that is no good is left out and reported. */
+  /** Registers what was defined since the last time. One that is no good is left out, and reported once. */
   async registerNew(): Promise<void> {
     const { definitions, events } = this.#parts;
     const refuse = (scheduleId: string, { message: reason }: Error): void => {
-      this.#refused.add(scheduleId);
+      if (this.#refusals.get(scheduleId) === reason) return;
+      this.#refusals.set(scheduleId, reason);
       events.emit('schedule:disabled', { scheduleId, reason });
     };
-    const collected = definitions.collect(refuse);
-    for (const definition of collected) {
+    for (const definition of definitions.collect(refuse)) {
       if (this.#registered.has(definition.name)) continue;
       await this.#register([definition]).catch((error: unknown) => {
-        if (!(error instanceof ChronosError)) throw error;
-        refuse(definition.name, error);
+        if (isUncertain(error)) throw error;
+        refuse(definition.name, toError(error));
       });
     }
   }
@@ -65,7 +67,7 @@ export class Registrar {
   }
 
   async #register(definitions: readonly Definition[]): Promise<void> {
-    const fresh = definitions.filter(({ name }) => !this.#registered.has(name) && !this.#refused.has(name));
+    const fresh = definitions.filter(({ name }) => !this.#registered.has(name));
     if (fresh.length === 0) return;
     const known = await this.#parts.store.findSchedules(fresh.map(({ name }) => name));
     const byId = new Map(known.map((schedule) => [schedule._id, schedule]));
@@ -88,10 +90,9 @@ export class Registrar {
         `a stored schedule has the id '${name}' already: name the definition differently, or remove the stored one`,
       );
     }
-    if (
-      known.hash === hash ||
-      (await store.changeSchedule(known, changedSchedule(known, schedule, hash, now)))
-    ) {
+    // One that was disabled because its rule could not be read is written again: here it can.
+    const isCurrent = known.hash === hash && known.disabledReason === null;
+    if (isCurrent || (await store.changeSchedule(known, changedSchedule(known, schedule, hash, now)))) {
       this.#registered.add(name);
     } else await this.#again(definition);
   }

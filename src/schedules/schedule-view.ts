@@ -19,7 +19,9 @@ export function scheduleView(schedule: ScheduleDocument, timezone: string, now: 
     waiting: owed.filter(({ kind, id }) => kind === 'run' && id !== fields.active).length,
     nextRuns(count, from) {
       const start = from === undefined ? now : parseInstant(from, timezone, 'nextRuns() from');
-      return fields.rule === null ? [] : nextRuns(occurrencesOf(fields.rule, fields.anchor), count, start);
+      const { rule, anchor, maxRuns, runs } = fields;
+      const left = Math.max(0, (maxRuns ?? Infinity) - runs);
+      return rule === null ? [] : nextRuns(occurrencesOf(rule, anchor), count, start, left);
     },
   };
 }

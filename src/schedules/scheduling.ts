@@ -52,7 +52,7 @@ export function openScheduling(parts: SchedulingParts): Scheduling {
     ...{ clock, events, random, store, decisions, registrar, environment, pollInterval },
   });
   const wake = (): void => {
-    materialiser.wake();
+    materialiser.changed();
   };
   return {
     registrar,
@@ -62,6 +62,9 @@ export function openScheduling(parts: SchedulingParts): Scheduling {
       ...{ store, clock, registry, decisions, maxPayloadBytes },
       context: definitions.context,
       nudge: wake,
+      look: (scheduleId) => {
+        materialiser.look(scheduleId);
+      },
     }),
     pass: new Pass({
       ...{ store, clock, definitions, decisions, environment },

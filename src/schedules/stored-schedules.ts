@@ -5,10 +5,11 @@ import {
   type PauseOptions,
   type ScheduleQueryOptions,
 } from '../config/call-options.js';
+import { optionsError } from '../config/options.js';
 import { resolveSchedule, type ScheduleContext, type ScheduleOptions } from '../config/schedule-options.js';
 import { checkedPayload } from '../dispatch/checked-payload.js';
 import type { Clock } from '../domain/clock.js';
-import { ChronosError } from '../domain/errors.js';
+import { ChronosError, toError } from '../domain/errors.js';
 import { parseInstant, type Instant } from '../domain/instant.js';
 import { checkScheduleId, checkTaskType } from '../domain/names.js';
 import { planBackfill, planTrigger } from '../domain/plan.js';
@@ -21,11 +22,12 @@ import {
   type ScheduleDocument,
   type SkipDocument,
 } from '../domain/schedule.js';
+import { jsonText } from '../domain/text.js';
 import { newJobId } from '../store/bson.js';
 import type { Store } from '../store/store.js';
 import type { HandlerRegistry } from '../worker/handler-registry.js';
 import { applySchema } from '../worker/payload-schema.js';
-import type { Decisions } from './decisions.js';
+import type { Decisions, Seen } from './decisions.js';
 import { assertRuns } from './definition.js';
 import { changedSchedule, newSchedule, recountedFrom } from './new-schedule.js';
 import { unreadable } from './readable.js';
@@ -79,7 +81,20 @@ export interface StoredSchedulesParts {
   decisions: Decisions;
   /** The schedules changed: whoever materialises in this process need not wait for the stream. */
   nudge: () => void;
+  /** A run was put in line: it goes as soon as the one before it ends here. */
+  look: (scheduleId: string) => void;
 }
+
+interface DefinitionRequest {
+  where: string;
+  /** Where an interval counts from. */
+  anchor: Date;
+  /** What was found wrong before. */
+  faults: Error[];
+  loose?: NonNullable<Rule['loose']>;
+}
+
+const BASES = ['cron', 'fields', 'symbol', 'every'] as const;
 
 type Change = Partial<ScheduleDocument> & Pick<ScheduleDocument, 'decision'>;
 
@@ -94,9 +109,11 @@ export class StoredSchedules {
   async add(input: NewSchedule): Promise<string> {
     const { store, clock, nudge } = this.#parts;
     const { id = newJobId(), isActive = true, ...said } = objectOf(input, 'addSchedule()');
-    checkScheduleId(id);
-    const definition = await this.#definition(said, 'addSchedule()');
     const now = clock.now();
+    const definition = await this.#definition(said, {
+      ...{ where: 'addSchedule()', anchor: now },
+      faults: [...faultsOf(() => checkScheduleId(id)), ...faultsOf(() => checkFlag(isActive))],
+    });
     const schedule = newSchedule(id, 'api', definition, hashOf(definition), now);
     const paused = isActive
       ? {}
@@ -112,11 +129,15 @@ export class StoredSchedules {
   }
 
   async update(id: string, patch: SchedulePatch): Promise<boolean> {
-    const { isActive, ...said } = objectOf(patch, 'updateSchedule()');
+    const { isActive, ...said } = withoutUndefined(objectOf(patch, 'updateSchedule()'));
+    if (isActive != null) checkFlag(isActive);
     if (Object.keys(said).length > 0) {
       const found = await this.#change(id, async (schedule, now) => {
         if (schedule.owner === 'code') throw inCode(id);
-        const definition = await this.#definition(patched(schedule, said), 'updateSchedule()');
+        const definition = await this.#definition(patched(schedule, said), {
+          ...{ where: 'updateSchedule()', anchor: schedule.anchor, faults: [] },
+          loose: BASES.some((base) => said[base] != null) ? [] : (schedule.rule?.loose ?? []),
+        });
         return changedSchedule(schedule, definition, hashOf(definition), now);
       });
       if (!found) return false;
@@ -171,22 +192,22 @@ export class StoredSchedules {
   async trigger(id: string): Promise<TriggerAnswer> {
     const { decisions, clock } = this.#parts;
     for (let tries = 1; tries <= MOST_TRIES; tries++) {
-      const schedule = await this.#find(id);
-      if (schedule === null) return { triggered: false, reason: 'notFound' };
+      const seen = await this.#see(id);
+      if (seen === null) return { triggered: false, reason: 'notFound' };
+      const { schedule, active } = seen;
       const now = clock.now();
-      const active = (await decisions.activeRuns([schedule])).get(id) ?? null;
       const jobId = `${id}!${randomUUID()}`;
       const plan = planTrigger(schedule, jobId, active, now);
       if (plan === null) {
-        const running = {
-          jobId: active?.id ?? '',
-          runningFor: now.getTime() - (active?.since ?? now).getTime(),
-        };
-        return { triggered: false, reason: 'running', ...running };
+        // Nothing runs, but a run is in line.
+        const inTheWay = active ?? schedule.owed.find(({ kind }) => kind === 'run');
+        const runningFor = now.getTime() - (inTheWay?.since ?? now).getTime();
+        return { triggered: false, reason: 'running', jobId: inTheWay?.id ?? '', runningFor };
       }
       const won = await decisions.store([{ schedule, plan }]);
       if (won.length === 0) continue;
       await decisions.carryOut(won, now);
+      this.#parts.look(id);
       return { triggered: true, jobId };
     }
     throw contended(id);
@@ -198,19 +219,21 @@ export class StoredSchedules {
     const first = parseInstant(from, context.timezone, 'backfill() from');
     const last = parseInstant(to, context.timezone, 'backfill() to');
     for (let tries = 1; tries <= MOST_TRIES; tries++) {
-      const schedule = await this.#find(id);
-      if (schedule === null)
+      const seen = await this.#see(id);
+      if (seen === null) {
         throw new ChronosError('SCHEDULE_NOT_FOUND', `there is no schedule '${id}' to backfill`);
+      }
+      const { schedule, active } = seen;
       const now = clock.now();
       const runs = occurrencesBetween(schedule, first, last < now ? last : now, now);
       const existing = await store.findRuns(runs.map(({ id: jobId }) => jobId));
       const missing = runs.filter((run) => !existing.has(run.id));
       const answer = { occurrences: runs.length, existing: existing.size };
       if (missing.length === 0) return answer;
-      const active = (await decisions.activeRuns([schedule])).get(id) ?? null;
       const won = await decisions.store([{ schedule, plan: planBackfill(schedule, missing, active) }]);
       if (won.length === 0) continue;
       await decisions.carryOut(won, now);
+      this.#parts.look(id);
       return answer;
     }
     throw contended(id);
@@ -219,7 +242,18 @@ export class StoredSchedules {
   /** Occurrences that did not become jobs, the last first, as long as they are kept. */
   async skips(id: string, limit = 100): Promise<SkipDocument[]> {
     checkScheduleId(id);
+    if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {
+      throw new ChronosError(
+        'INVALID_ARGUMENT',
+        `getSkips() limit must be a whole number from 1 to 1000, got ${String(limit)}`,
+      );
+    }
     return this.#parts.store.findSkips(id, limit);
+  }
+
+  async #see(id: string): Promise<Seen | null> {
+    const schedule = await this.#find(id);
+    return schedule === null ? null : ((await this.#parts.decisions.see([schedule]))[0] ?? null);
   }
 
   async #find(id: string): Promise<ScheduleDocument | null> {
@@ -247,16 +281,26 @@ export class StoredSchedules {
     throw contended(id);
   }
 
-  async #definition(said: Omit<NewSchedule, 'id' | 'isActive'>, where: string): Promise<ScheduleDefinition> {
+  /** Checks all of it, and names every fault in one error. */
+  async #definition(
+    said: Omit<NewSchedule, 'id' | 'isActive'>,
+    { where, anchor, faults, loose = [] }: DefinitionRequest,
+  ): Promise<ScheduleDefinition> {
     const { context, clock, registry, maxPayloadBytes } = this.#parts;
     const { taskType, payload = null, ...options } = said;
-    checkTaskType(taskType);
-    const resolved = resolveSchedule(options, context, where);
-    if (resolved.rule === null) {
-      throw new ChronosError('INVALID_SCHEDULE', `${where} needs a rule: cron, fields, symbol or every`);
+    let copy: unknown = null;
+    let resolved: ReturnType<typeof resolveSchedule> | undefined;
+    const all = [
+      ...faults,
+      ...faultsOf(() => checkTaskType(taskType)),
+      ...faultsOf(() => (copy = checkedPayload(`the payload of ${where}`, payload, maxPayloadBytes))),
+      ...faultsOf(() => (resolved = resolveSchedule(options, context, where, loose))),
+    ];
+    if (resolved?.rule === null) {
+      all.push(new ChronosError('INVALID_SCHEDULE', `${where} needs a rule: cron, fields, symbol or every`));
     }
-    assertRuns(where, resolved.rule, clock.now());
-    const copy = checkedPayload(`the payload of ${where}`, payload, maxPayloadBytes);
+    if (all.length > 0 || resolved === undefined) throw together(all);
+    assertRuns(where, resolved.rule, clock.now(), resolved.rule?.startsAt ?? anchor);
     const schema = registry.get(taskType)?.options.schema;
     if (schema !== undefined) await applySchema(taskType, schema, copy);
     return { ...resolved, taskType, payload: copy };
@@ -300,9 +344,8 @@ function patched(
     ...{ misfire, overlap, jitter, maxRuns, enabled, environments, userId },
     ...saidBy(rule),
   };
-  const bases = ['cron', 'fields', 'symbol', 'every'] as const;
-  const replaced = bases.some((base) => patch[base] != null)
-    ? Object.fromEntries(bases.map((base) => [base, null]))
+  const replaced = BASES.some((base) => patch[base] != null)
+    ? Object.fromEntries(BASES.map((base) => [base, null]))
     : {};
   const merged = Object.entries({ ...before, ...replaced, ...patch }).filter(([, value]) => value !== null);
   return Object.fromEntries(merged) as unknown as Omit<NewSchedule, 'id' | 'isActive'>;
@@ -329,6 +372,35 @@ function objectOf<T extends object>(value: T, where: string): T {
     'INVALID_ARGUMENT',
     `${where} takes an object, got ${value === null ? 'null' : typeof value}`,
   );
+}
+
+/** One error is thrown as it is; several become one that names all of them. */
+function together(errors: readonly Error[]): Error {
+  const [only] = errors;
+  if (errors.length === 1 && only !== undefined) return only;
+  return optionsError(
+    'INVALID_SCHEDULE',
+    errors.map(({ message }) => message),
+  );
+}
+
+/** What it throws, if it does. */
+function faultsOf(check: () => unknown): Error[] {
+  try {
+    check();
+    return [];
+  } catch (thrown) {
+    return [toError(thrown)];
+  }
+}
+
+function checkFlag(isActive: unknown): void {
+  if (typeof isActive === 'boolean') return;
+  throw new ChronosError('INVALID_SCHEDULE', `isActive must be true or false, got ${jsonText(isActive)}`);
+}
+
+function withoutUndefined<T extends object>(patch: T): T {
+  return Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined)) as T;
 }
 
 function inCode(id: string): ChronosError {

@@ -3,7 +3,8 @@ import { inheritedEnvironment } from '../config/process.js';
 import { ChronosError } from '../domain/errors.js';
 import { checkTaskType } from '../domain/names.js';
 import { hint } from '../domain/nearest.js';
-import type { HandlerFunction } from '../worker/handler.js';
+import { jsonText } from '../domain/text.js';
+import type { JobContext } from '../worker/handler.js';
 import { isHandlerClass, taskTypeOf, type HandlerRegistry } from '../worker/handler-registry.js';
 
 /** What a definition runs. `label` is what it is called when nobody names it. */
@@ -20,6 +21,12 @@ export const COMMAND_PREFIX = 'command:';
 /** What `schedule(name, handler)` runs. */
 export function taskFor(name: string, handler: unknown): Task {
   if (handler === undefined) return { kind: 'own', label: name };
+  if (handler === 'shell' || handler === 'command' || handler === 'closure') {
+    throw new ChronosError(
+      'INVALID_SCHEDULE',
+      `schedule('${name}', '${handler}') does not say what to run: use define('${handler}', …).named('${name}')`,
+    );
+  }
   return typeof handler === 'string'
     ? taskOf(handler, undefined).task
     : { kind: 'handler', label: name, handler };
@@ -28,8 +35,19 @@ export function taskFor(name: string, handler: unknown): Task {
 /** What `define(handler, payload)` runs, and with which payload. */
 export function taskOf(handler: unknown, payload: unknown): { task: Task; payload: unknown } {
   if (typeof handler === 'function') {
-    const label = isHandlerClass(handler) ? taskTypeOf(handler) : handler.name || 'function';
+    // Without a name of its own there is nothing but its code to tell it by.
+    if (!isHandlerClass(handler) && handler.name === '') return { task: closure(handler), payload };
+    const label = isHandlerClass(handler) ? taskTypeOf(handler) : handler.name;
     return { task: { kind: 'handler', label, handler }, payload };
+  }
+  if (typeof handler === 'object' && handler !== null) {
+    if (typeof (handler as { handle?: unknown }).handle !== 'function') {
+      throw new ChronosError(
+        'HANDLER_INVALID',
+        'define() takes an object only when it has handle(payload, job)',
+      );
+    }
+    return { task: { kind: 'handler', label: 'object', handler }, payload };
   }
   switch (handler) {
     case 'closure':
@@ -50,46 +68,38 @@ export function taskOf(handler: unknown, payload: unknown): { task: Task; payloa
   }
 }
 
-/** Makes this process able to run the definition's jobs. Throws HANDLER_INVALID when it has nothing to run them with. */
+/** The task type whose handler runs the definition's jobs; undefined for its own name. */
+export function handlerOf(task: Task): string | undefined {
+  return task.kind === 'taskType' ? task.taskType : undefined;
+}
+
+/** Registers the handler that a definition brings along. */
 export function registerTask(registry: HandlerRegistry, name: string, task: Task): void {
-  switch (task.kind) {
-    case 'own':
-      requireHandler(registry, name, name);
-      return;
-    case 'handler':
-    case 'closure':
-      registry.register(name, task.handler);
-      return;
-    case 'taskType': {
-      requireHandler(registry, name, task.taskType);
-      if (task.taskType !== name) registry.register(name, delegate(registry, task.taskType));
-      return;
-    }
-    case 'shell': {
-      const { command } = task;
-      registry.register(name, (_: unknown, job: Parameters<HandlerFunction<unknown>>[1]) =>
-        runShell(command, job, inheritedEnvironment()),
-      );
-    }
+  if (task.kind === 'handler' || task.kind === 'closure') registry.register(name, task.handler);
+  if (task.kind === 'shell') {
+    const { command } = task;
+    registry.register(name, (_: unknown, job: JobContext) => runShell(command, job, inheritedEnvironment()));
   }
 }
 
-function delegate(registry: HandlerRegistry, taskType: string): HandlerFunction<unknown> {
-  return (payload, job) => {
-    requireHandler(registry, job.taskType, taskType);
-    return registry.get(taskType)?.run(payload, job);
-  };
-}
-
-function requireHandler(registry: HandlerRegistry, name: string, taskType: string): void {
-  if (registry.get(taskType) !== undefined) return;
-  const isCommand = taskType.startsWith(COMMAND_PREFIX);
+/** Throws when this process has nothing to run the definition's jobs with. */
+export function requireHandler(registry: HandlerRegistry, name: string, task: Task): void {
+  if (registry.get(name) !== undefined) return;
+  const taskType = handlerOf(task) ?? name;
   const known = registry.taskTypes;
+  if (taskType.startsWith(COMMAND_PREFIX)) {
+    const command = taskType.slice(COMMAND_PREFIX.length);
+    const commands = known
+      .filter((type) => type.startsWith(COMMAND_PREFIX))
+      .map((type) => type.slice(COMMAND_PREFIX.length));
+    throw new ChronosError(
+      'COMMAND_UNKNOWN',
+      `schedule '${name}' runs the command '${command}', which is not registered: use registerCommand()${hint(command, commands)}`,
+    );
+  }
   throw new ChronosError(
-    isCommand ? 'COMMAND_UNKNOWN' : 'HANDLER_INVALID',
-    isCommand
-      ? `schedule '${name}' runs the command '${taskType.slice(COMMAND_PREFIX.length)}', which is not registered: use registerCommand()${hint(taskType, known)}`
-      : `schedule '${name}' has no handler: pass one to schedule(), or register one for '${taskType}'${hint(taskType, known)}`,
+    'HANDLER_INVALID',
+    `schedule '${name}' has no handler: pass one to schedule(), or register one for '${taskType}'${hint(taskType, known)}`,
   );
 }
 
@@ -104,14 +114,15 @@ function closure(handler: unknown): Task {
 }
 
 function readCommand(payload: unknown): { command: string; args: unknown } {
-  const { command, args = null } = (typeof payload === 'string' ? { command: payload } : (payload ?? {})) as {
-    command?: unknown;
-    args?: unknown;
-  };
-  if (typeof command !== 'string' || command === '') {
+  const given = (typeof payload === 'string' ? { command: payload } : (payload ?? {})) as Record<
+    string,
+    unknown
+  >;
+  const { command, args = null, ...more } = given;
+  if (typeof command !== 'string' || command === '' || Object.keys(more).length > 0) {
     throw new ChronosError(
       'INVALID_PAYLOAD',
-      "define('command', …) takes the name of a command, or { command: 'app:report', args: { … } }",
+      `define('command', …) takes the name of a command, or { command: 'app:report', args: { … } }, got ${jsonText(payload)}`,
     );
   }
   return { command, args };

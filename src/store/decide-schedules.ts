@@ -1,5 +1,7 @@
+import type { mongo } from 'mongoose';
 import type { Plan } from '../domain/plan.js';
-import type { ScheduleDocument } from '../domain/schedule.js';
+import type { Owed, ScheduleDocument } from '../domain/schedule.js';
+import { isWriteReport } from './faults.js';
 import type { Collections } from './models.js';
 
 /** What was decided about a schedule, from the document as it was read. */
@@ -8,16 +10,21 @@ export interface Decision {
   plan: Plan;
 }
 
+/** Whose decision took effect, and which documents the server would not write, for whatever is in them. */
+export interface Decisiveness {
+  won: Set<string>;
+  refused: Map<string, Error>;
+}
+
 /**
  * Stores decisions, each only if nobody has decided since the document was read: whatever a decision rests on changes
- * `decision`. Deciding without storing would let a second worker decide differently a moment later. Returns the
- * ids of those that took effect.
+ * `decision`. Deciding without storing would let a second worker decide differently a moment later.
  */
 export async function decideSchedules(
   c: Collections,
   token: string,
   decisions: readonly Decision[],
-): Promise<Set<string>> {
+): Promise<Decisiveness> {
   const statements = decisions.map(({ schedule, plan }) => {
     const { cancel: _, ...fields } = plan;
     return {
@@ -28,23 +35,40 @@ export async function decideSchedules(
     };
   });
   const ids = decisions.map(({ schedule }) => schedule._id);
-  const { matchedCount } = await c.schedules.bulkWrite(statements, { ordered: false });
-  if (matchedCount === ids.length) return new Set(ids);
+  const refused = new Map<string, Error>();
+  try {
+    const { matchedCount } = await c.schedules.bulkWrite(statements, { ordered: false });
+    if (matchedCount === ids.length) return { won: new Set(ids), refused };
+  } catch (error) {
+    if (!isWriteReport(error)) throw error;
+    for (const { index, errmsg } of [error.writeErrors].flat()) {
+      refused.set(ids[index] ?? '', new Error(errmsg ?? 'refused by the server'));
+    }
+  }
   const won = await c.schedules
     .find({ _id: { $in: ids }, decision: token }, { projection: { _id: 1 } })
     .toArray();
-  return new Set(won.map(({ _id }) => _id));
+  return { won: new Set(won.map(({ _id }) => _id)), refused };
 }
 
 /** Takes what was carried out off the list. Whoever puts it back from an older reading finds the job there already. */
 export async function dropOwed(
   c: Collections,
-  done: readonly { scheduleId: string; ids: readonly string[] }[],
+  done: readonly { scheduleId: string; kind: Owed['kind']; ids: readonly string[] }[],
 ): Promise<void> {
   await c.schedules.bulkWrite(
-    done.map(({ scheduleId, ids }) => ({
-      updateOne: { filter: { _id: scheduleId }, update: { $pull: { owed: { id: { $in: [...ids] } } } } },
+    done.map(({ scheduleId, kind, ids }) => ({
+      updateOne: {
+        filter: { _id: scheduleId },
+        // A skip and a run of one occurrence have the same id.
+        update: { $pull: pull(kind, ids) },
+      },
     })),
     { ordered: false },
   );
+}
+
+/** The driver's types cannot say a condition on one kind of a union. */
+function pull(kind: Owed['kind'], ids: readonly string[]): mongo.PullOperator<ScheduleDocument> {
+  return { owed: { kind, id: { $in: [...ids] } } } as unknown as mongo.PullOperator<ScheduleDocument>;
 }

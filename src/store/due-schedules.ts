@@ -11,37 +11,30 @@ export interface ScheduleScope {
   except: readonly string[];
 }
 
-/** Active schedules with an occurrence that nobody has decided on, the oldest first. */
+/** Active schedules with an occurrence up to the instant that nobody has decided on, the oldest first. */
 export async function findDueSchedules(
   c: Collections,
   scope: ScheduleScope,
-  now: Date,
+  until: Date,
   limit: number,
 ): Promise<ScheduleDocument[]> {
-  const filter = { ...withinScope(scope), isActive: true, nextRunAt: { $lte: now } };
+  const filter = { ...withinScope(scope), isActive: true, nextRunAt: { $lte: until } };
   return c.schedules.find(filter, { hint: DUE_SCHEDULES_INDEX, sort: { nextRunAt: 1 }, limit }).toArray();
 }
 
-/** Schedules with decisions from before the instant that are not carried out: a run waits, or somebody died over it. */
+/**
+ * Schedules with decisions from before the instant that are not carried out: a run waits, or somebody died over it.
+ * By id from `after` on, so that many that only wait do not hide the others.
+ */
 export async function findOwingSchedules(
   c: Collections,
   scope: ScheduleScope,
   before: Date,
+  after: string,
   limit: number,
 ): Promise<ScheduleDocument[]> {
-  const filter = { ...withinScope(scope), 'owed.since': { $lte: before } };
-  return c.schedules.find(filter, { hint: OWING_SCHEDULES_INDEX, limit }).toArray();
-}
-
-/** When the next schedule becomes due. */
-export async function nextScheduleAt(c: Collections, scope: ScheduleScope): Promise<Date | null> {
-  const filter = { ...withinScope(scope), isActive: true, nextRunAt: { $ne: null } };
-  const options = {
-    hint: DUE_SCHEDULES_INDEX,
-    sort: { nextRunAt: 1 },
-    projection: { nextRunAt: 1 },
-  } as const;
-  return (await c.schedules.findOne(filter, options))?.nextRunAt ?? null;
+  const filter = { $and: [withinScope(scope), { _id: { $gt: after } }], 'owed.since': { $lte: before } };
+  return c.schedules.find(filter, { hint: OWING_SCHEDULES_INDEX, sort: { _id: 1 }, limit }).toArray();
 }
 
 function withinScope({ names, environment, except }: ScheduleScope): mongo.Filter<ScheduleDocument> {

@@ -156,6 +156,7 @@ const owedPart = part({
   activeId: maybeText,
   runningFor: { type: Number, default: null },
   since: date,
+  patient: { type: Boolean },
 });
 
 const scheduleSchema = new Schema(

@@ -2,13 +2,23 @@ import type { SkipDocument } from '../domain/schedule.js';
 import { DUPLICATE_KEY, isWriteReport } from './faults.js';
 import type { Collections } from './models.js';
 
-/** Records occurrences that did not become jobs. One that is recorded already is left as it is. */
-export async function recordSkips(c: Collections, skips: readonly SkipDocument[]): Promise<void> {
+/** Records occurrences that did not become jobs; one that is recorded already is left as it is. Returns what was refused. */
+export async function recordSkips(
+  c: Collections,
+  skips: readonly SkipDocument[],
+): Promise<Map<string, Error>> {
   try {
     await c.skips.insertMany([...skips], { ordered: false });
+    return new Map();
   } catch (error) {
-    if (!isWriteReport(error) || [error.writeErrors].flat().some(({ code }) => code !== DUPLICATE_KEY))
-      throw error;
+    if (!isWriteReport(error)) throw error;
+    const failures = [error.writeErrors].flat().filter(({ code }) => code !== DUPLICATE_KEY);
+    return new Map(
+      failures.map(({ index, errmsg }) => [
+        skips[index]?._id ?? '',
+        new Error(errmsg ?? 'refused by the server'),
+      ]),
+    );
   }
 }
 

@@ -1,3 +1,4 @@
+import type { mongo } from 'mongoose';
 import type { Collections } from './models.js';
 
 export type ScheduleNews = 'open' | 'change' | 'quiet';
@@ -13,6 +14,9 @@ export async function* watchSchedules(
   c: Collections,
   signal: AbortSignal,
 ): AsyncGenerator<ScheduleNews, void> {
+  // From before the first look on: what changes while the stream opens is in it.
+  const { operationTime } = await c.schedules.db.command({ ping: 1 });
+  yield 'open';
   const stream = c.schedules.watch(
     [
       {
@@ -25,16 +29,16 @@ export async function* watchSchedules(
       },
       { $project: { operationType: 1 } },
     ],
-    { maxAwaitTimeMS: QUIET_AFTER, readConcern: { level: 'majority' } },
+    {
+      maxAwaitTimeMS: QUIET_AFTER,
+      readConcern: { level: 'majority' },
+      ...(operationTime !== undefined && { startAtOperationTime: operationTime as mongo.Timestamp }),
+    },
   );
   const close = (): void => void stream.close().catch(() => undefined);
   signal.addEventListener('abort', close);
   try {
-    for (let isOpen = false; !signal.aborted; isOpen = true) {
-      const change = await stream.tryNext();
-      if (!isOpen) yield 'open';
-      yield change === null ? 'quiet' : 'change';
-    }
+    while (!signal.aborted) yield (await stream.tryNext()) === null ? 'quiet' : 'change';
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {

@@ -38,14 +38,15 @@ export async function conclude(
   outcome: Outcome,
   payload: unknown,
   job: JobContext,
-  report: (hook: string, error: Error) => void,
+  watch: { begins: (hook: string) => void; failed: (hook: string, error: Error) => void },
 ): Promise<void> {
   const guarded = async (name: string, hooks: readonly (() => unknown)[]): Promise<void> => {
     for (const hook of hooks) {
+      watch.begins(name);
       try {
         await hook();
       } catch (thrown) {
-        report(name, toError(thrown));
+        watch.failed(name, toError(thrown));
       }
     }
   };

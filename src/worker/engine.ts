@@ -157,6 +157,12 @@ export class WorkerEngine {
     const { store, clock, registry, workerId, options } = this.#parts;
     const lease = registry.get(job.taskType)?.options.lease ?? options.lockTimeout;
     await this.#runner.slotFree();
+    if (this.#runner.allStuck) {
+      throw new ChronosError(
+        'WRONG_STATE',
+        'handlers that ignore their signal hold every slot of this process',
+      );
+    }
     const sentAt = clock.monotonic();
     const now = clock.now();
     const grant = { token: randomUUID(), workerId, lockedUntil: new Date(now.getTime() + lease) };

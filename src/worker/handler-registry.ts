@@ -10,6 +10,10 @@ export interface DefinedTask {
   readonly around: Around;
   /** What a dispatch by this name leaves open. */
   readonly defaults: TaskDefaults;
+  /** The task type whose handler it runs; undefined when it has its own name. */
+  readonly handledBy: string | undefined;
+  /** False where its jobs are not meant to run: they wait for a process elsewhere. */
+  readonly isServed: boolean;
 }
 
 export interface TaskDefaults {
@@ -39,12 +43,19 @@ export class HandlerRegistry {
   #changed: () => void = () => undefined;
 
   get taskTypes(): string[] {
-    return [...this.#entries.keys()];
+    const own = [...this.#entries.keys()].filter(
+      (taskType) => this.#defined.get(taskType)?.isServed !== false,
+    );
+    const borrowed = [...this.#defined].filter(
+      ([name, { isServed }]) =>
+        isServed && !this.#entries.has(name) && this.#entries.has(this.#handlerOf(name)),
+    );
+    return [...own, ...borrowed.map(([name]) => name)];
   }
 
   /** Whether the application has handlers here, besides the built-in ones. */
   get isUsed(): boolean {
-    return [...this.#entries.values()].some(({ builtIn }) => !builtIn);
+    return this.#defined.size > 0 || [...this.#entries.values()].some(({ builtIn }) => !builtIn);
   }
 
   /** Calls back after each new handler. */
@@ -53,10 +64,11 @@ export class HandlerRegistry {
   }
 
   get(taskType: string): RegisteredHandler | undefined {
-    const entry = this.#entries.get(taskType);
     const defined = this.#defined.get(taskType);
+    const entry = this.#entries.get(this.#handlerOf(taskType));
     if (entry === undefined || defined === undefined) return entry;
-    return { ...defined, run: entry.run, options: { ...entry.options, ...defined.options } };
+    const { around, defaults, options } = defined;
+    return { run: entry.run, around, defaults, options: { ...entry.options, ...options } };
   }
 
   /** Whether or not this process has a handler for it. */
@@ -66,7 +78,26 @@ export class HandlerRegistry {
 
   /** Adds what a definition says; its handler may be registered before or after. */
   define(taskType: string, task: DefinedTask): void {
+    if (task.handledBy !== undefined && task.handledBy !== taskType && this.#entries.has(taskType)) {
+      throw taken(taskType);
+    }
     this.#defined.set(taskType, task);
+    this.#changed();
+  }
+
+  /** The task type whose handler runs jobs of this one: a definition may run another, which may be a definition too. */
+  #handlerOf(taskType: string): string {
+    const seen = new Set<string>();
+    let name = taskType;
+    for (
+      let next = this.#defined.get(name)?.handledBy;
+      next !== undefined && !seen.has(next);
+      next = this.#defined.get(name)?.handledBy
+    ) {
+      seen.add(next);
+      name = next;
+    }
+    return name;
   }
 
   registerBuiltIn(taskType: string, run: HandlerFunction<unknown>): void {
@@ -79,12 +110,9 @@ export class HandlerRegistry {
     checkTaskType(taskType);
     const known = this.#entries.get(taskType);
     if (known !== undefined && known.source === handler && options === undefined) return;
-    if (known !== undefined && !known.builtIn && known.source !== handler) {
-      throw new ChronosError(
-        'HANDLER_EXISTS',
-        `a different handler is registered for '${taskType}' already. All jobs of a task type run the same one: register it once and pass what differs as payload; tell two classes of one name apart by a static taskType`,
-      );
-    }
+    const borrowed = this.#defined.get(taskType)?.handledBy;
+    if (borrowed !== undefined && borrowed !== taskType) throw taken(taskType);
+    if (known !== undefined && !known.builtIn && known.source !== handler) throw taken(taskType);
     const entry = {
       run: toFunction(taskType, handler),
       options: resolveHandlerOptions(taskType, options ?? {}),
@@ -94,6 +122,13 @@ export class HandlerRegistry {
     this.#entries.set(taskType, entry);
     this.#changed();
   }
+}
+
+function taken(taskType: string): ChronosError {
+  return new ChronosError(
+    'HANDLER_EXISTS',
+    `a different handler is registered for '${taskType}' already. All jobs of a task type run the same one: register it once and pass what differs as payload; tell two classes of one name apart by a static taskType`,
+  );
 }
 
 /** The task type of a class: its static `taskType`, else its name. */

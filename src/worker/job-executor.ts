@@ -137,7 +137,12 @@ export class JobExecutor {
       if (handler.around !== undefined) {
         const reason = await refusal(handler.around, payload, context);
         if (reason !== undefined) return { kind: 'skipped', reason };
-        for (const hook of handler.around.before) await hook(payload, context);
+        for (const hook of handler.around.before) {
+          context.signal.throwIfAborted();
+          await hook(payload, context);
+        }
+        // Meanwhile it may have timed out, been cancelled, or lost its lock.
+        context.signal.throwIfAborted();
       }
       return { kind: 'returned', value: await handler.run(payload, context) };
     } catch (thrown) {
@@ -150,14 +155,17 @@ export class JobExecutor {
     const { registry, clock, options, onHookFailed } = this.#parts;
     const around = registry.get(job.taskType)?.around;
     if (around === undefined || outcome.kind === 'skipped') return;
-    let over = false;
-    const hooks = conclude(around, outcome, payload, context, (hook, error) => {
-      onHookFailed(job, hook, error);
-    }).then(() => (over = true));
+    let atWork: string | undefined;
+    const hooks = conclude(around, outcome, payload, context, {
+      begins: (hook) => (atWork = hook),
+      failed: (hook, error) => {
+        onHookFailed(job, hook, error);
+      },
+    }).then(() => (atWork = undefined));
     await within(clock, options.timeoutGrace, hooks);
-    if (!over) {
+    if (atWork !== undefined) {
       const error = new ChronosError('JOB_TIMEOUT', `the hooks took longer than ${options.timeoutGrace} ms`);
-      onHookFailed(job, 'after', error);
+      onHookFailed(job, atWork, error);
     }
   }
 

@@ -294,7 +294,8 @@ export class JobRunner {
 
   #renewUntil({ job }: ClaimedJob): number {
     const { clock, executor, timeoutGrace } = this.#parts;
-    return clock.monotonic() + executor.timeoutOf(job) + timeoutGrace;
+    // One grace for a handler that ignores its signal, one for the hooks that follow it.
+    return clock.monotonic() + executor.timeoutOf(job) + 2 * timeoutGrace;
   }
 
   #count(phase: InFlight['phase']): number {

@@ -334,7 +334,9 @@ describe('rules', () => {
         runs({ fields: { minutes: '*/20' }, only: { hour: [6], weekday: [1] } }, '2026-01-01T00:00Z', 4),
         ['2026-01-05T06:00', '2026-01-05T06:20', '2026-01-05T06:40', '2026-01-12T06:00'],
       );
-      assert.deepEqual(runs({ fields: { minutes: 0 }, only: { second: [30] } }, '2026-01-01T00:00Z', 1), []);
+      assert.deepEqual(runs({ fields: { minutes: 0 }, only: { second: [30] } }, '2026-01-01T00:00Z', 1), [
+        '2026-01-01T00:00:30.000Z',
+      ]);
     });
   });
 

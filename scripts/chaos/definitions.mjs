@@ -1,0 +1,41 @@
+// The definitions of the worker processes: made from the table in CHAOS_TABLE. Each start and end is written to the
+// collection `journal`, by a connection of its own, so that the check rests on records the scheduler did not write.
+import mongoose from 'mongoose';
+import { setTimeout as pause } from 'node:timers/promises';
+
+const connection = await mongoose.createConnection(process.env.MONGODB_URI, { maxPoolSize: 5 }).asPromise();
+const database = connection.getClient().db(connection.name);
+const journal = database.collection('journal');
+const contention = database.collection('contention');
+
+function clock() {
+  const [seconds, nanoseconds] = process.hrtime();
+  return seconds * 1000 + nanoseconds / 1e6;
+}
+
+function note({ id: jobId, fence, lockedBy: worker }, kind) {
+  return journal.insertOne({ jobId, fence, worker, kind, at: clock() }, { writeConcern: { w: 1 } });
+}
+
+export default function register(scheduler) {
+  for (const { name, rhythm, overlap, takes } of JSON.parse(process.env.CHAOS_TABLE)) {
+    const handler = async (_, job) => {
+      await note(job, 'start');
+      try {
+        await pause(takes, undefined, { signal: job.signal });
+      } finally {
+        await note(job, 'end');
+      }
+    };
+    const [method, ...args] = rhythm.say;
+    const schedule = scheduler.schedule(name, handler)[method](...args);
+    // A single instance is the default.
+    if (overlap !== 'skip') schedule.overlap(overlap);
+  }
+  scheduler.on('schedule:contended', ({ lost }) =>
+    contention.updateOne({ _id: scheduler.workerId }, { $inc: { rounds: 1, lost } }, { upsert: true }),
+  );
+  scheduler.on('worker:state', ({ state }) => {
+    if (state === 'Stopped') void connection.destroy();
+  });
+}

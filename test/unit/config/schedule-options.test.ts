@@ -1,0 +1,323 @@
+import assert from 'node:assert/strict';
+import {
+  looseCron,
+  resolveSchedule,
+  SYMBOLS,
+  type ScheduleContext,
+  type ScheduleOptions,
+} from '../../../src/config/schedule-options.js';
+import { FREQUENCIES } from '../../../src/domain/frequencies.js';
+import { nextRuns, occurrencesOf, type Rule } from '../../../src/domain/rule.js';
+
+const context: ScheduleContext = {
+  timezone: 'UTC',
+  symbols: new Map(Object.entries({ ...SYMBOLS, AT_LUNCH: '30 12 * * MON-FRI' })),
+};
+
+function resolve(options: ScheduleOptions): ReturnType<typeof resolveSchedule> {
+  return resolveSchedule(options, context, 'here');
+}
+
+function faultsOf(options: unknown): string {
+  try {
+    resolve(options as ScheduleOptions);
+  } catch (error) {
+    assert.equal((error as { code?: string }).code, 'INVALID_SCHEDULE');
+    return (error as Error).message;
+  }
+  return assert.fail('it was accepted');
+}
+
+function runsOf(rule: Rule | null, count: number): string[] {
+  const from = new Date('2026-01-01T00:00:00Z');
+  return nextRuns(occurrencesOf(rule!, from), count, from).map((at) => at.toISOString().slice(5, 16));
+}
+
+describe('resolveSchedule', () => {
+  it('D1 fills in what is left out', () => {
+    assert.deepEqual(resolve({}), {
+      rule: null,
+      queue: null,
+      priority: 100,
+      retries: null,
+      timeout: null,
+      maxRunningTime: null,
+      misfire: { policy: 'once', within: 86_400_000, cap: 100 },
+      overlap: 'skip',
+      jitter: 0,
+      maxRuns: null,
+      enabled: true,
+      environments: [],
+      userId: null,
+    });
+  });
+
+  it('D1 takes what is given, in milliseconds, dates and lists', () => {
+    assert.deepEqual(
+      resolve({
+        cron: '0 9 * * MON',
+        seconds: 30,
+        minutes: [0, 30],
+        hours: 9,
+        days: [1, 15],
+        months: 6,
+        weekdays: [1],
+        between: ['09:00', '17:30'],
+        except: ['12-25', '2026-12-24'],
+        timezone: 'Europe/Berlin',
+        startsAt: '2026-01-01',
+        endsAt: '2027-01-01T00:00:00Z',
+        queue: 'reports',
+        priority: 7,
+        retries: { max: 5, base: '2s', cap: '60s', jitter: 'none' },
+        timeout: '2m',
+        maxRunningTime: '10m',
+        overlap: 'replace',
+        misfire: { policy: 'all', within: '2h', cap: 5 },
+        jitter: '30s',
+        maxRuns: 3,
+        enabled: false,
+        environments: ['production'],
+        userId: 'u42',
+      }),
+      {
+        rule: {
+          cron: '0 9 * * MON',
+          only: { second: [30], minute: [0, 30], hour: [9], day: [1, 15], month: [6], weekday: [1] },
+          between: ['09:00', '17:30'],
+          except: ['12-25', '2026-12-24'],
+          timezone: 'Europe/Berlin',
+          startsAt: new Date('2026-01-01T00:00:00Z'),
+          endsAt: new Date('2027-01-01T00:00:00Z'),
+        },
+        queue: 'reports',
+        priority: 7,
+        retries: { max: 5, base: 2000, cap: 60_000, jitter: 'none' },
+        timeout: 120_000,
+        maxRunningTime: 600_000,
+        overlap: 'replace',
+        misfire: { policy: 'all', within: 7_200_000, cap: 5 },
+        jitter: 30_000,
+        maxRuns: 3,
+        enabled: false,
+        environments: ['production'],
+        userId: 'u42',
+      },
+    );
+  });
+
+  it('D12 dates without a zone mean the time zone of the application, whatever the zone of the schedule', () => {
+    const berlin = { ...context, timezone: 'Europe/Berlin' };
+    const startsAt = (options: ScheduleOptions): Date | undefined => {
+      const given = { cron: '0 9 * * *', startsAt: '2026-07-01 09:00', ...options };
+      return resolveSchedule(given, berlin, 'here').rule?.startsAt;
+    };
+    assert.deepEqual(startsAt({}), new Date('2026-07-01T07:00:00Z'));
+    assert.deepEqual(startsAt({ timezone: 'Asia/Tokyo' }), new Date('2026-07-01T07:00:00Z'));
+  });
+
+  it('D13 a misfire that is said in part keeps the rest of the default', () => {
+    assert.deepEqual(resolve({ misfire: { policy: 'skip' } }).misfire, {
+      policy: 'skip',
+      within: 86_400_000,
+      cap: 100,
+    });
+  });
+
+  it('D5 names every fault at once', () => {
+    const message = faultsOf({
+      cron: '61 * * * *',
+      hours: 24,
+      timezone: 'Mars/Olympus',
+      priority: -1,
+      jitter: '-1s',
+      colour: 'red',
+      endAt: '2026-01-01',
+    });
+    assert.match(message, /^7 faults:\n/);
+    for (const part of [
+      /here\.cron: the cron expression '61 \* \* \* \*' is not valid/,
+      /here\.hours\[0\] must be a whole number from 0 to 23, got 24/,
+      /here\.timezone must be a time zone like 'Europe\/Berlin' or 'UTC', got 'Mars\/Olympus'/,
+      /here\.priority must be a whole number from 0 to 1000, got -1/,
+      /here\.jitter must be/,
+      /here\.colour is not an option/,
+      /here\.endAt is not an option \(did you mean 'endsAt'\?\)/,
+    ])
+      assert.match(message, part);
+  });
+
+  it('D5 takes one base and no more', () => {
+    assert.equal(
+      faultsOf({ cron: '* * * * *', every: '1m' }),
+      'here.cron and here.every exclude each other: give one of them',
+    );
+    assert.match(
+      faultsOf({ fields: { minutes: 1 }, symbol: 'EVERY_HOUR' }),
+      /here\.fields and here\.symbol exclude/,
+    );
+  });
+
+  it('B10 an end before the start is refused, the same instant is not', () => {
+    const ends = (endsAt: string): ScheduleOptions => ({ cron: '* * * * *', startsAt: '2026-02-01', endsAt });
+    assert.equal(faultsOf(ends('2026-01-31')), 'here.endsAt must not be before here.startsAt');
+    assert.notEqual(resolve(ends('2026-02-01')).rule, null);
+  });
+
+  it('D5 an operator instead of text is refused', () => {
+    for (const key of ['cron', 'symbol', 'timezone', 'queue', 'userId', 'overlap', 'startsAt'])
+      assert.match(faultsOf({ [key]: { $ne: null } }), new RegExp(`^here\\.${key}`), key);
+    assert.match(faultsOf({ environments: { $ne: null } }), /^here\.environments must be a list/);
+    assert.match(faultsOf(null), /^here must be an object/);
+  });
+
+  it('Y3 symbols stand for fields or cron', () => {
+    assert.deepEqual(resolve({ symbol: 'EVERY_WEEK' }).rule, {
+      fields: { minutes: 20, hours: 6, wday: 1 },
+      timezone: 'UTC',
+    });
+    assert.deepEqual(resolve({ symbol: 'AT_LUNCH' }).rule, { cron: '30 12 * * MON-FRI', timezone: 'UTC' });
+    assert.match(
+      faultsOf({ symbol: 'EVERY_HUOR' }),
+      /^here\.symbol: .*EVERY_MINUTE, .*did you mean 'EVERY_HOUR'\?/,
+    );
+    for (const symbol of ['constructor', 'every_hour', ''])
+      assert.match(faultsOf({ symbol }), /is none of/, symbol);
+  });
+
+  it('Y3 the five that come along are as documented', () => {
+    assert.deepEqual(SYMBOLS, {
+      EVERY_MINUTE: { minutes: '*' },
+      EVERY_HOUR: { minutes: 1, hours: '*' },
+      EVERY_DAY: { minutes: 10, hours: 2 },
+      EVERY_WEEK: { minutes: 20, hours: 6, wday: 1 },
+      EVERY_MONTH: { minutes: 30, hours: 1, mday: 1 },
+    });
+  });
+
+  describe('constraints without a base', () => {
+    for (const [title, options, expected] of [
+      ['seconds: once a minute', { seconds: 0 }, ['01-01T00:01', '01-01T00:02']],
+      ['minutes: once an hour', { minutes: 15 }, ['01-01T00:15', '01-01T01:15']],
+      ['hours: once a day', { hours: 9 }, ['01-01T09:00', '01-02T09:00']],
+      ['days: at midnight', { days: 15 }, ['01-15T00:00', '02-15T00:00']],
+      ['weekdays: at midnight', { weekdays: 1 }, ['01-05T00:00', '01-12T00:00']],
+      ['months: on the 1st', { months: [2, 5] }, ['02-01T00:00', '05-01T00:00']],
+      ['months and days', { months: 2, days: 3 }, ['02-03T00:00']],
+      ['hours and minutes', { hours: [9, 10], minutes: 30 }, ['01-01T09:30', '01-01T10:30', '01-02T09:30']],
+    ] as const) {
+      it(`J3 ${title}`, () => assert.deepEqual(runsOf(resolve(options).rule, expected.length), expected));
+    }
+
+    for (const [key, value] of Object.entries({
+      between: ['09:00', '17:00'],
+      except: ['12-25'],
+      startsAt: '2026-01-01',
+      endsAt: '2026-01-01',
+    })) {
+      it(`J3 ${key} narrows nothing, and that is said, with where`, () => {
+        const message = faultsOf({ [key]: value });
+        assert.match(message, new RegExp(`\\b${key}\\b`));
+        assert.match(message, /there is none: say how often/);
+        assert.match(message, /\bhere\b/);
+      });
+    }
+
+    it('J6 a time zone alone is no rule', () => {
+      assert.equal(resolve({ timezone: 'Asia/Tokyo' }).rule, null);
+    });
+  });
+
+  describe('between and except', () => {
+    it('B10 take times with and without seconds, past midnight, and the same twice', () => {
+      for (const between of [
+        ['09:00', '17:30'],
+        ['9:00', '17:30:59'],
+        ['22:00', '06:00'],
+        ['12:00', '12:00'],
+      ] as [string, string][])
+        assert.deepEqual(resolve({ cron: '* * * * *', between }).rule?.between, between);
+    });
+
+    it('B10 refuse what is no two times', () => {
+      for (const between of [
+        [],
+        ['09:00'],
+        ['09:00', '10:00', '11:00'],
+        ['9', '10'],
+        ['09:00', '24:00'],
+        '09:00',
+        {},
+      ])
+        assert.match(faultsOf({ cron: '* * * * *', between }), /^here\.between must be two times like/);
+    });
+
+    it('B10 take days that exist, the 29th of February of every year included', () => {
+      const except = ['2028-02-29', '02-29', '12-31', '2026-01-01'];
+      assert.deepEqual(resolve({ cron: '* * * * *', except }).rule?.except, except);
+      assert.equal(resolve({ cron: '* * * * *', except: [] }).rule?.except, undefined);
+    });
+
+    it('B10 refuse days that do not', () => {
+      for (const day of [
+        '2026-02-29',
+        '02-30',
+        '13-01',
+        '00-10',
+        '2026-1-1',
+        '1-1',
+        '2026-01-01T00:00',
+        '',
+        5,
+        null,
+      ])
+        assert.match(
+          faultsOf({ cron: '* * * * *', except: ['12-25', day] }),
+          /^here\.except\[1\] must be a day like/,
+        );
+    });
+  });
+
+  it('J3 a field that a constraint may replace is stored with the rule', () => {
+    const { cron, loose } = looseCron(FREQUENCIES.weekly.cron());
+    assert.deepEqual(resolveSchedule({ cron, hours: 9 }, context, 'here', loose).rule, {
+      cron: '0 0 * * 0',
+      loose: ['minute', 'hour', 'weekday'],
+      only: { hour: [9] },
+      timezone: 'UTC',
+    });
+    assert.deepEqual(resolveSchedule({ cron: '0 0 * * 0' }, context, 'here').rule, {
+      cron: '0 0 * * 0',
+      timezone: 'UTC',
+    });
+  });
+});
+
+describe('looseCron', () => {
+  for (const [marked, cron, loose] of [
+    ['* * * * *', '* * * * *', []],
+    ['~0 * * * *', '0 * * * *', ['minute']],
+    ['~0 ~0 ~1 ~1 *', '0 0 1 1 *', ['minute', 'hour', 'day', 'month']],
+    ['~0 ~0 * * ~0', '0 0 * * 0', ['minute', 'hour', 'weekday']],
+    ['~0 1,13 * * *', '0 1,13 * * *', ['minute']],
+    ['*/5 * * * * *', '*/5 * * * * *', []],
+    ['~0 ~0 * * * *', '0 0 * * * *', ['second', 'minute']],
+  ] as const) {
+    it(`J3 ${marked}`, () => assert.deepEqual(looseCron(marked), { cron, loose }));
+  }
+
+  it('J2 leaves no mark in any frequency', () => {
+    const args: Record<string, unknown[]> = {
+      everyXMinutes: [5],
+      hourlyAt: [5],
+      dailyAt: ['2:00'],
+      weeklyOn: [1],
+      monthlyOn: [1],
+      yearlyOn: [1],
+    };
+    for (const [name, { cron }] of Object.entries(FREQUENCIES)) {
+      const marked = (cron as (...given: unknown[]) => string)(...(args[name] ?? []));
+      assert.doesNotMatch(looseCron(marked).cron, /~/, name);
+    }
+  });
+});
