@@ -51,12 +51,13 @@ async function work(scheduler: Scheduler, _: WorkerSettings, log: Logger): Promi
 
 /** One pass for system cron; the exit code says whether anything failed. */
 async function run(scheduler: Scheduler, _: WorkerSettings, log: Logger): Promise<number> {
-  const { entries, executed, failed } = await scheduler.runOnce();
+  const stop = (): void => void scheduler.stop();
+  process.on('SIGINT', stop).on('SIGTERM', stop);
+  const { entries, executed, failed } = await scheduler.runOnce().finally(() => scheduler.stop());
   for (const { name, result, reason, jobId } of entries) {
     log.info({ name, result, reason, jobId }, `${name}: ${result}${reason === null ? '' : ` (${reason})`}`);
   }
   log.info({ executed, failed }, `pass over: ${executed} due jobs executed, ${failed} attempts failed`);
-  await scheduler.stop();
   return failed === 0 ? EXIT.clean : EXIT.jobFailed;
 }
 

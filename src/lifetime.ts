@@ -113,12 +113,20 @@ export class Lifetime {
   }
 
   /** Runs `work` until it ends or is told to stop, by a signal or by `stop()`; then closes everything. */
-  async daemon<T>(budget: number, work: (clock: Clock, signal: AbortSignal) => Promise<T>): Promise<T> {
+  async daemon<T>(
+    budget: number,
+    work: (clock: Clock, signal: AbortSignal) => Promise<T>,
+    ifStopped: T,
+  ): Promise<T> {
     const stop = (): void => void this.stop(budget);
     process.on('SIGINT', stop).on('SIGTERM', stop);
     try {
       const { clock } = await this.connect();
       return await work(clock, this.#connecting.signal);
+    } catch (error) {
+      // Told to stop while it still connected.
+      if (this.#connecting.signal.aborted) return ifStopped;
+      throw error;
     } finally {
       process.off('SIGINT', stop).off('SIGTERM', stop);
       await this.stop(budget);

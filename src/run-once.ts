@@ -41,6 +41,7 @@ export async function runOnce(
     await (isRepeated ? registrar.registerNew() : registrar.registerAll());
     const entries = await pass.run(at);
     failed += entries.filter(({ result, jobId }) => result === 'failed' && jobId === null).length;
+    if (engine.isStopped) return { at: when, entries, executed: 0, failed };
     const stored = at === undefined ? await materialiser.collect('stored') : [];
     const enqueued = stored.map(({ _id, schedule, scheduledFor }): PassEntry => ({
       ...{ name: schedule ?? _id, result: 'enqueued', reason: null, jobId: _id, scheduledFor },

@@ -16,6 +16,7 @@ import { Dispatcher, type DispatchResult } from './dispatch/dispatcher.js';
 import { Draft } from './dispatch/draft.js';
 import type { JobHandle } from './dispatch/job-handle.js';
 import { viewOf, type JobView } from './dispatch/job-view.js';
+import type { Clock } from './domain/clock.js';
 import { parseDuration, type Duration } from './domain/duration.js';
 import { ChronosError, toError, withoutCredentials } from './domain/errors.js';
 import type { EventName, LifecycleState } from './domain/events.js';
@@ -255,15 +256,16 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
 
   async daemon(options: DaemonOptions = {}): Promise<DaemonReport> {
     const { interval, maxOverruns, batch } = readDaemonOptions(options);
-    return this.#lifetime.daemon(this.#options.shutdownGrace, (clock, signal) =>
+    const run = (clock: Clock, signal: AbortSignal): Promise<DaemonReport> =>
       runDaemon({
         ...{ clock, interval, maxOverruns, signal },
         tick: () => this.#tick(batch),
         onOverrun: (overrun) => {
           this.#events.emit('daemon:overrun', overrun);
         },
-      }),
-    );
+      });
+    const stopped: DaemonReport = { ticks: 0, overruns: 0, reason: 'stopped' };
+    return this.#lifetime.daemon(this.#options.shutdownGrace, run, stopped);
   }
 
   /** Connects, installs, and starts to work. Rejects when MongoDB stays out of reach; the state is Error then. */

@@ -84,8 +84,9 @@ export function planTrigger(
 ): Plan | null {
   const placed = place(schedule, [{ kind: 'run', id, at: now, since: now }], active, now);
   if (placed.accepted.length === 0) return null;
-  const { nextRunAt, lastRunAt, runs } = schedule;
-  return { nextRunAt, lastRunAt, runs, owed: placed.owed, active: placed.active, cancel: placed.cancel };
+  const { nextRunAt, lastRunAt } = schedule;
+  const { owed, active: current, cancel, withdrawn } = placed;
+  return { nextRunAt, lastRunAt, runs: schedule.runs - withdrawn, owed, active: current, cancel };
 }
 
 /** Adds past occurrences that a person asked for; they run one after another where they must not overlap. */
@@ -188,9 +189,19 @@ function place(
       const outdated = [...impatient, ...wanted.slice(0, -1)];
       const rest = owed.filter(({ kind, id }) => kind === 'skip' || !outdated.some((run) => run.id === id));
       const lined = line([...rest, newest, ...skip(outdated, 'replaced')], schedule, active);
-      return { ...lined, accepted: [newest], cancel: active?.id ?? null, withdrawn: impatient.length };
+      return {
+        ...lined,
+        accepted: [newest],
+        cancel: active?.id ?? null,
+        withdrawn: impatient.filter(isOfCalendar).length,
+      };
     }
   }
+}
+
+/** What a person triggered is counted nowhere. */
+function isOfCalendar({ id }: OwedRun): boolean {
+  return id.includes('@');
 }
 
 function runsOf(owed: readonly Owed[]): OwedRun[] {

@@ -22,7 +22,7 @@ export interface MaterialiserParts {
   clock: Clock;
   events: EventBus;
   random: () => number;
-  store: Pick<Store, 'findDueSchedules' | 'findOwingSchedules' | 'findSchedules'>;
+  store: Pick<Store, 'findDueSchedules' | 'findOwingSchedules' | 'findSchedules' | 'nextScheduleAt'>;
   decisions: Decisions;
   registrar: Registrar;
   environment: string;
@@ -32,8 +32,10 @@ export interface MaterialiserParts {
 interface Found {
   due: ScheduleDocument[];
   owing: ScheduleDocument[];
-  /** When the next one becomes due, if that is before the next poll. */
-  next: Date | undefined;
+  /** When the next one becomes due. */
+  next: Date | null;
+  /** There may be more that are due. */
+  isFull: boolean;
 }
 
 /** Turns occurrences into jobs. Every worker does, without a leader: one stored decision per occurrence wins. */
@@ -97,7 +99,7 @@ export class Materialiser extends PeriodicService {
   async #round(scope: ScheduleScope, made: JobDocument[]): Promise<number> {
     const { decisions, pollInterval } = this.#parts;
     const now = this.clock.now();
-    const { due, owing, next } = await this.#find(scope, now);
+    const { due, owing, next, isFull } = await this.#find(scope, now);
     const schedules = this.#readable([...due, ...owing]);
     const { won, lost, hopeless } =
       schedules.length === 0 ? { won: [], lost: 0, hopeless: [] } : await decisions.decide(schedules, now);
@@ -106,7 +108,7 @@ export class Materialiser extends PeriodicService {
     if (won.length > 0) made.push(...(await decisions.carryOut(won, now)));
     const plans = new Map(won.map(({ schedule, plan }) => [schedule._id, plan]));
     for (const schedule of schedules) this.#follow(schedule, plans.get(schedule._id) ?? schedule);
-    if (due.length === BATCH) return -1;
+    if (isFull) return -1;
     const times = [next, ...won.map(({ plan }) => plan.nextRunAt)].filter((time) => time != null);
     // What others decided is not known: look again soon.
     const soonest = lost > 0 ? this.clock.now().getTime() : Math.min(...times.map((time) => time.getTime()));
@@ -120,22 +122,22 @@ export class Materialiser extends PeriodicService {
   }
 
   async #find(scope: ScheduleScope, now: Date): Promise<Found> {
-    const { store, pollInterval } = this.#parts;
+    const { store } = this.#parts;
     const ended = [...this.#ended];
     this.#ended.clear();
     const before = new Date(now.getTime() - LEFT_ALONE);
-    const soon = new Date(now.getTime() + pollInterval);
-    const [found, owing, freed] = await Promise.all([
-      store.findDueSchedules(scope, soon, BATCH),
+    const [found, next, owing, freed] = await Promise.all([
+      store.findDueSchedules(scope, now, BATCH),
+      store.nextScheduleAt(scope, now),
       store.findOwingSchedules(scope, before, this.#owingAfter, BATCH),
       ended.length === 0 ? [] : store.findSchedules(ended),
     ]);
     this.#owingAfter = owing.length === BATCH ? (owing.at(-1)?._id ?? '') : '';
-    const due = found.filter(({ nextRunAt }) => nextRunAt !== null && nextRunAt <= now);
-    const next = found.find(({ nextRunAt }) => nextRunAt !== null && nextRunAt > now)?.nextRunAt ?? undefined;
+    // A scan in the order of the next time meets a schedule again that somebody moved on meanwhile: the last reading counts.
+    const due = [...new Map(found.map((schedule) => [schedule._id, schedule])).values()];
     const seen = new Set(due.map(({ _id }) => _id));
     const others = [...owing, ...freed].filter(({ _id }) => !seen.has(_id) && seen.add(_id));
-    return { due, owing: others, next };
+    return { due, owing: others, next, isFull: found.length === BATCH };
   }
 
   #readable(schedules: readonly ScheduleDocument[]): ScheduleDocument[] {

@@ -1,4 +1,3 @@
-import { DEFAULT_QUEUE } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
 import { toError } from '../domain/errors.js';
 import { LOCKED_STATUSES, type JobDocument, type JobStatus } from '../domain/job.js';
@@ -36,6 +35,10 @@ export interface PassParts {
   decisions: Decisions;
   environment: string;
   runInPlace: (job: JobDocument) => Promise<boolean>;
+  /** Where what is left of an inline run that crashed is found again. */
+  inlineQueue: string;
+  /** Told to stop: nothing more is begun. */
+  isStopped: () => boolean;
 }
 
 /**
@@ -53,9 +56,11 @@ export class Pass {
   async run(at: Date | undefined): Promise<PassEntry[]> {
     const entries: PassEntry[] = [];
     for (const definition of this.#parts.definitions.inOrder()) {
+      if (this.#parts.isStopped()) break;
       try {
         entries.push(...(this.#refused(definition) ?? (await this.#evaluate(definition, at))));
       } catch (error) {
+        if (this.#parts.isStopped()) break;
         // Out of reach of the database nothing can go on; anything else is this definition's own trouble.
         if (isUncertain(error)) throw error;
         entries.push(entry(definition.name, 'failed', toError(error).message));
@@ -117,6 +122,7 @@ export class Pass {
     const now = clock.now();
     // Runs that must not overlap come one by one: when one is through, the next in line may go.
     for (let tries = 0; tries < MOST_TRIES;) {
+      if (entries.length > 0 && this.#parts.isStopped()) return entries;
       const schedule = await store.findSchedule(name);
       if (schedule === null) return [...entries, entry(name, 'skipped', 'not registered')];
       const fault = unreadable(schedule);
@@ -198,13 +204,13 @@ export class Pass {
   }
 
   async #runInPlace({ name }: Definition, decided: Decided, now: Date): Promise<PassEntry[]> {
-    const { decisions } = this.#parts;
+    const { decisions, inlineQueue } = this.#parts;
     const { schedule, plan: made } = decided;
     await decisions.concludeRest([decided]);
     const entries: PassEntry[] = [];
     for (const run of releasable(schedule, made.owed, made.active)) {
       const job = jobOf(schedule, run, now);
-      const once = { ...job, queue: DEFAULT_QUEUE, nextRunAt: run.at, retries: { ...job.retries, max: 1 } };
+      const once = { ...job, queue: inlineQueue, nextRunAt: run.at, retries: { ...job.retries, max: 1 } };
       entries.push(await this.#runOne(name, once));
       await decisions.dropRun(schedule, run.id);
     }

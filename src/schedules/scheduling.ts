@@ -1,4 +1,4 @@
-import type { ResolvedOptions } from '../config/options.js';
+import { DEFAULT_QUEUE, type ResolvedOptions } from '../config/options.js';
 import { cancelJob } from '../dispatch/cancel-job.js';
 import type { Clock } from '../domain/clock.js';
 import type { EventBus, Listener } from '../runtime/event-bus.js';
@@ -36,7 +36,7 @@ export interface Scheduling {
 
 export function openScheduling(parts: SchedulingParts): Scheduling {
   const { store, clock, events, random, options, registry, definitions, engine } = parts;
-  const { environment, pollInterval, executionRetention, maxPayloadBytes } = options;
+  const { queues, environment, pollInterval, executionRetention, maxPayloadBytes } = options;
   const decisions = new Decisions({
     store,
     clock,
@@ -69,6 +69,9 @@ export function openScheduling(parts: SchedulingParts): Scheduling {
     pass: new Pass({
       ...{ store, clock, definitions, decisions, environment },
       runInPlace: (job) => engine.runInPlace(job),
+      // One that this process serves: what crashed in place is found by the next pass.
+      inlineQueue: queues.includes(DEFAULT_QUEUE) ? DEFAULT_QUEUE : (queues[0] ?? DEFAULT_QUEUE),
+      isStopped: () => engine.isStopped,
     }),
     detach: followEnds(events, materialiser),
   };

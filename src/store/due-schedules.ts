@@ -22,6 +22,21 @@ export async function findDueSchedules(
   return c.schedules.find(filter, { hint: DUE_SCHEDULES_INDEX, sort: { nextRunAt: 1 }, limit }).toArray();
 }
 
+/** When the next schedule becomes due after the instant. */
+export async function nextScheduleAt(
+  c: Collections,
+  scope: ScheduleScope,
+  after: Date,
+): Promise<Date | null> {
+  const filter = { ...withinScope(scope), isActive: true, nextRunAt: { $gt: after } };
+  const options = {
+    hint: DUE_SCHEDULES_INDEX,
+    sort: { nextRunAt: 1 },
+    projection: { nextRunAt: 1 },
+  } as const;
+  return (await c.schedules.findOne(filter, options))?.nextRunAt ?? null;
+}
+
 /**
  * Schedules with decisions from before the instant that are not carried out: a run waits, or somebody died over it.
  * By id from `after` on, so that many that only wait do not hide the others.

@@ -3,7 +3,7 @@ import { markBegun } from './begin.js';
 import { cancel, findCancelRequests } from './cancel.js';
 import { claimBatch, claimOne, findClaimed, findDue } from './claim.js';
 import { decideSchedules, dropOwed } from './decide-schedules.js';
-import { findDueSchedules, findOwingSchedules } from './due-schedules.js';
+import { findDueSchedules, findOwingSchedules, nextScheduleAt } from './due-schedules.js';
 import { enqueue, enqueueMany } from './enqueue.js';
 import { logExecutions } from './executions.js';
 import { findExecutions, findJob } from './find.js';
@@ -69,6 +69,7 @@ const OPERATIONS = {
   markBegun,
   move,
   nextDueAt,
+  nextScheduleAt,
   pruneExpired,
   pruneFinished,
   pruneOrphans,

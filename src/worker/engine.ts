@@ -127,6 +127,11 @@ export class WorkerEngine {
     return this.#runner.running;
   }
 
+  /** Nothing is begun any more. */
+  get isStopped(): boolean {
+    return this.#stopped;
+  }
+
   async start(): Promise<void> {
     await this.#open();
     this.#pollLoop.start();

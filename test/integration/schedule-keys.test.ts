@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import type { ScheduleDocument } from '../../src/domain/schedule.js';
 import type { ScheduleScope } from '../../src/store/due-schedules.js';
+import { EventBus } from '../../src/runtime/event-bus.js';
+import type { Decisions } from '../../src/schedules/decisions.js';
+import { Materialiser } from '../../src/schedules/materialiser.js';
+import type { Registrar } from '../../src/schedules/registrar.js';
 import { createStore, type Store } from '../../src/store/store.js';
 import { aSchedule } from '../support/calendar.js';
 import { TestDatabase } from '../support/database.js';
 import { after as later, START } from '../support/instants.js';
+import { ManualClock } from '../support/manual-clock.js';
 
 const FUTURE = 4000;
 const PAUSED = 1000;
@@ -109,6 +114,18 @@ describe('keys examined, beside 4,000 future and 1,000 paused schedules', () => 
 
   it('F3 with nothing due it reads nothing', async () => {
     assertBounded(await measure(() => store.findDueSchedules(scope, NOW, 500)), 1, 0);
+  });
+
+  it('F3 a look with nothing due reads no more than the next one, however many are due within the poll', async () => {
+    await insert(300, (index) => ({ nextRunAt: later(10_000 + index * 100) }));
+    const [clock, events] = [new ManualClock(), new EventBus()];
+    const materialiser = new Materialiser({
+      ...{ clock, events, store, random: () => 0, environment: 'test', pollInterval: 60_000 },
+      registrar: { names: [] } as unknown as Registrar,
+      decisions: {} as Decisions,
+    });
+    const work = await measure(() => materialiser.collect('all'));
+    assertBounded(work, 3, 1, true);
   });
 
   it('F3 no more than a batch', async () => {

@@ -5,6 +5,7 @@ import { resolveOptions } from '../../src/config/options.js';
 import { resolveSchedule } from '../../src/config/schedule-options.js';
 import { hashOf, type ScheduleDocument, type SkipDocument } from '../../src/domain/schedule.js';
 import { EventBus } from '../../src/runtime/event-bus.js';
+import { Definitions } from '../../src/schedules/definitions.js';
 import { newSchedule } from '../../src/schedules/new-schedule.js';
 import { openScheduling, type SchedulingParts } from '../../src/schedules/scheduling.js';
 import { createStore } from '../../src/store/store.js';
@@ -45,11 +46,12 @@ describe('a schedule that is found twice by one look', () => {
     const { schedules, jobs, skips } = database.collections;
     const rule = resolveSchedule({ cron: '* * * * * *' }, { timezone: 'UTC', symbols: new Map() }, 'test');
     const definition = { ...rule, taskType: 'report', payload: null };
+    const [registry, options] = [new HandlerRegistry(), resolveOptions({ uri: database.uri })];
+    const unused = { draft: () => assert.fail(), dispatch: () => assert.fail() };
     const scheduling = (found: readonly ScheduleDocument[] | undefined) =>
       openScheduling({
-        ...{ clock, events: new EventBus(), random: () => 0, registry: new HandlerRegistry() },
-        options: resolveOptions({ uri: database.uri }),
-        definitions: database.scheduler()['definitions'],
+        ...{ clock, events: new EventBus(), random: () => 0, registry, options },
+        definitions: new Definitions({ registry, options, ...unused }),
         engine: {
           nudge: () => undefined,
           cancelled: () => undefined,

@@ -56,7 +56,7 @@ builder.fields({ minute: 5 });
 // refused: a limit per task type, which this version cannot promise
 builder.concurrency(1);
 // refused: what builds the helpers is not for others
-builder.frequency('daily', '0 0 * * *');
+builder.frequency('daily', () => '0 0 * * *');
 // refused: nor this
 builder.onDays('mondays', [1]);
 // refused: when it runs is said before it is dispatched

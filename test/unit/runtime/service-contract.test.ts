@@ -139,6 +139,7 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
         findDueSchedules: async () => (round(), []),
         findOwingSchedules: async () => [],
         findSchedules: async () => [],
+        nextScheduleAt: async () => null,
       },
     }),
   ScheduleWatch: ({ clock, events, round }) =>

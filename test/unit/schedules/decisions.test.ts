@@ -59,7 +59,8 @@ describe('Decisions', () => {
     clock = new ManualClock();
     events = new EventBus();
     [calls, inserted, recorded, disabled, runs] = [[], [], [], [], []];
-    [refused, refusedSkips] = [new Map(), new Map()];
+    refused = new Map();
+    refusedSkips = new Map();
     win = (ids) => ids;
     insert = (jobs) => jobs.map(({ _id: id }) => ({ id, duplicate: false }));
     decisions = new Decisions({

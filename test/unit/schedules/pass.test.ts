@@ -76,6 +76,7 @@ describe('a pass over the definitions', () => {
   function aPass(
     say: (report: ScheduleBuilder<unknown>) => unknown = () => undefined,
     end: (job: JobDocument) => Partial<JobDocument> | undefined = () => ({ status: 'COMPLETED' }),
+    stopAfterFirst = false,
   ): { memory: Memory; pass: Pass; ran: string[] } {
     const memory = new Memory();
     const clock = new ManualClock();
@@ -90,10 +91,13 @@ describe('a pass over the definitions', () => {
       memory.schedules.set(name, newSchedule(name, 'code', schedule, hash, clock.now()));
     clock.advance(MINUTE);
     const ran: string[] = [];
+    const isStopped = (): boolean => stopAfterFirst && ran.length > 0;
     const pass = new Pass({
       clock,
       definitions,
       environment: 'test',
+      inlineQueue: 'default',
+      isStopped,
       store: {
         findSchedule: async (id) => memory.schedules.get(id) ?? null,
         findJob: async (id) => memory.jobs.get(id) ?? null,
@@ -107,6 +111,7 @@ describe('a pass over the definitions', () => {
         nudge: () => undefined,
       }),
       runInPlace: async (job) => {
+        if (isStopped()) throw new Error('the worker was stopped meanwhile');
         if (memory.jobs.has(job._id)) return false;
         ran.push(job._id);
         const ended = end(job);
@@ -196,6 +201,18 @@ describe('a pass over the definitions', () => {
       assert.equal(entry?.result, 'skipped');
       assert.deepEqual([ran, memory.writes], [[], 0]);
     }
+  });
+
+  it('J17 begins nothing more once it is told to stop', async () => {
+    const { memory, pass, ran } = aPass((report) => report.onMisfire('all'), undefined, true);
+    const two = memory.schedules.get('report')!;
+    memory.schedules.set('report', { ...two, nextRunAt: new Date(two.nextRunAt!.getTime() - 5 * MINUTE) });
+    const entries = await pass.run(undefined);
+    assert.equal(ran.length, 1);
+    assert.ok(
+      entries.every(({ result }) => result !== 'failed'),
+      'to be stopped is no failure',
+    );
   });
 
   it('D11 a preview writes nothing, whatever is due', async () => {
