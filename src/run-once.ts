@@ -24,7 +24,8 @@ export async function runOnce(
   isRepeated = false,
 ): Promise<PassReport> {
   const { at, dryRun, batch } = readPassOptions(options, timezone);
-  const { scheduling, sweeper, engine, clock } = await lifetime.connect();
+  const { scheduling, sweeper, engine, clock, refreshClock } = await lifetime.connect();
+  await refreshClock();
   const { pass, registrar, materialiser } = scheduling;
   const when = at ?? clock.now();
   if (dryRun) return { at: when, entries: await pass.preview(at), executed: 0, failed: 0 };

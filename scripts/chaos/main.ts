@@ -2,7 +2,8 @@
 // they left behind is compared with the calendar. Exits with 1 when anything is missing, doubled, or against the rules.
 import { parseArgs } from 'node:util';
 import { startMongod } from '@chronos/mongod';
-import { runChaos, type ChaosReport } from './run.js';
+import type { ChaosReport } from './check.js';
+import { runChaos } from './run.js';
 
 const MOST_SHOWN = 30;
 

@@ -1,16 +1,15 @@
 import { fileURLToPath } from 'node:url';
 import { setTimeout as pause } from 'node:timers/promises';
 import mongoose from 'mongoose';
-import { groupBy } from '../../src/domain/group-by.js';
 import { FINISHED_STATUSES } from '../../src/domain/job.js';
 import { Scheduler } from '../../src/index.js';
 import { install } from '../../src/store/install.js';
 import { openCollections, type Collections } from '../../src/store/models.js';
-import { History, type Change } from '../../test/support/history.js';
-import { checkInvariants, type JournalEntry } from '../../test/support/invariants.js';
+import { History } from '../../test/support/history.js';
 import { seeded } from '../../test/support/seeded.js';
-import { checkSchedule, tableOf, type Planned } from './calendar.js';
-import { Herd, type Deeds } from './herd.js';
+import { tableOf, type Planned } from './calendar.js';
+import { check, type ChaosReport } from './check.js';
+import { Herd } from './herd.js';
 
 export interface ChaosOptions {
   uri: string;
@@ -22,27 +21,8 @@ export interface ChaosOptions {
   log?: (line: string) => void;
 }
 
-export interface ChaosReport {
-  violations: string[];
-  deeds: Deeds;
-  /** Occurrences by what became of them. */
-  jobs: number;
-  skips: Record<string, number>;
-  completed: number;
-  failed: number;
-  /** Handlers that started, again after a crash included. */
-  starts: number;
-  crashes: number;
-  /** Decisions that another process was first with. */
-  contended: number;
-  /** Milliseconds from when a job was due to its first start. */
-  latency: { p50: number; p99: number; most: number };
-  complaints: Map<string, number>;
-}
-
 const CONCURRENCY = 20;
-const MAX_CRASHES = 3;
-const SETTLE_MS = 90_000;
+const SETTLE_MS = 180_000;
 const DEFINITIONS = fileURLToPath(new URL('definitions.mjs', import.meta.url));
 
 /**
@@ -60,10 +40,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const herd = new Herd(processes, environment(uri, table), random);
   try {
     herd.fill();
-    await until(
-      'every schedule is stored',
-      async () => (await countAll(collections.schedules)) === schedules,
-    );
+    await until('every schedule is stored', async () => {
+      const [complaint] = herd.complaints.keys();
+      if (complaint !== undefined) throw new Error(`the workers do not start: ${complaint}`);
+      return (await countAll(collections.schedules)) === schedules;
+    });
     log(`${schedules} schedules are stored; ${seconds} s of chaos`);
     await strikeFor(seconds, herd, processes, random, async (left) => {
       log(`${left} s left: ${await progress(collections, herd)}`);
@@ -74,7 +55,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const unsettled = await settle(collections);
     log(`settled: ${await progress(collections, herd)}`);
     const violations = [...unsettled, ...(await herd.stop())];
-    return await check({ collections, history, herd, table, violations });
+    return await check({ collections, history, herd, table, violations, concurrency: CONCURRENCY });
   } finally {
     await herd.destroy();
     await connection.destroy();
@@ -138,99 +119,6 @@ async function settle({ schedules, jobs }: Collections): Promise<string[]> {
     const left = await jobs.find(unfinished).limit(20).toArray();
     return left.map(({ _id, status }) => `12: job ${_id} is ${status} ${SETTLE_MS / 1000} s after the chaos`);
   }
-}
-
-interface Left {
-  collections: Collections;
-  history: History;
-  herd: Herd;
-  table: readonly Planned[];
-  violations: readonly string[];
-}
-
-async function check({ collections, history, herd, table, violations }: Left): Promise<ChaosReport> {
-  const { db } = collections.jobs;
-  const [changes, jobs, executions, schedules, skips, journal, contention] = await Promise.all([
-    history.read(),
-    collections.jobs.find().toArray(),
-    collections.executions.find().toArray(),
-    collections.schedules.find().toArray(),
-    collections.skips.find().toArray(),
-    db.collection('journal').find().toArray() as Promise<unknown[]> as Promise<JournalEntry[]>,
-    db.collection<{ _id: string; lost: number }>('contention').find().toArray(),
-  ]);
-  const ends = endsOf(changes);
-  const runs = jobs.map((job) => ({ ...job, endedAt: ends.get(job._id) ?? Infinity }));
-  const bySchedule = groupBy(runs, ({ schedule }) => schedule);
-  const skipsOf = groupBy(skips, ({ scheduleId }) => scheduleId);
-  const stored = new Map(schedules.map((schedule) => [schedule._id, schedule]));
-  const byCalendar = table.flatMap((planned) => {
-    const { name } = planned;
-    const schedule = stored.get(name);
-    if (schedule === undefined) return [`1: schedule ${name} is gone`];
-    return checkSchedule(planned, schedule, bySchedule.get(name) ?? [], skipsOf.get(name) ?? []);
-  });
-  const acknowledged = changes.filter(({ kind }) => kind === 'insert').map(({ jobId }) => jobId);
-  const byInvariants = checkInvariants(
-    { changes, jobs, executions, journal, acknowledged },
-    {
-      ...{ maxAttempts: 3, maxCrashes: MAX_CRASHES, concurrency: CONCURRENCY },
-      ...{ clockTolerance: 250, killedWorkers: herd.killed },
-    },
-  );
-  const starts = journal.filter(({ kind }) => kind === 'start');
-  const started = new Set(starts.map(({ jobId }) => jobId));
-  const byJournal = jobs
-    .filter(({ _id, status }) => status === 'COMPLETED' && !started.has(_id))
-    .map(({ _id }) => `6: job ${_id} is COMPLETED, and nobody has started it`);
-  const failed = jobs.filter(({ status, crashes }) => status !== 'COMPLETED' && crashes < MAX_CRASHES);
-  return {
-    violations: [
-      ...violations,
-      ...byCalendar,
-      ...byInvariants,
-      ...byJournal,
-      ...failed.map(
-        ({ _id, status, error }) => `6: job ${_id} is ${status}: ${error?.message ?? 'no error'}`,
-      ),
-    ],
-    deeds: herd.deeds,
-    jobs: jobs.length,
-    skips: skipsByReason(skips),
-    completed: jobs.filter(({ status }) => status === 'COMPLETED').length,
-    failed: jobs.filter(({ status }) => status === 'FAILED').length,
-    starts: starts.length,
-    crashes: jobs.reduce((sum, { crashes }) => sum + crashes, 0),
-    contended: contention.reduce((sum, { lost }) => sum + lost, 0),
-    latency: latencyOf(
-      jobs.map(({ firstStartedAt, nextRunAt, scheduledFor }) => {
-        return (firstStartedAt ?? nextRunAt).getTime() - (scheduledFor ?? nextRunAt).getTime();
-      }),
-    ),
-    complaints: herd.complaints,
-  };
-}
-
-/** When the server wrote that a job is finished, in milliseconds. */
-function endsOf(changes: readonly Change[]): Map<string, number> {
-  const finished: readonly unknown[] = FINISHED_STATUSES;
-  return new Map(
-    changes
-      .filter(({ fields }) => finished.includes(fields.status))
-      .map(({ jobId, at }) => [jobId, at.getTime()]),
-  );
-}
-
-function skipsByReason(skips: readonly { reason: string; count: number | null }[]): Record<string, number> {
-  const counts: Record<string, number> = {};
-  for (const { reason, count } of skips) counts[reason] = (counts[reason] ?? 0) + (count ?? 0);
-  return counts;
-}
-
-function latencyOf(milliseconds: readonly number[]): ChaosReport['latency'] {
-  const sorted = milliseconds.toSorted((a, b) => a - b);
-  const at = (fraction: number): number => sorted[Math.floor(fraction * (sorted.length - 1))] ?? 0;
-  return { p50: at(0.5), p99: at(0.99), most: at(1) };
 }
 
 async function progress({ jobs, skips, executions }: Collections, herd: Herd): Promise<string> {

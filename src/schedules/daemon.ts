@@ -31,7 +31,8 @@ export async function runDaemon(parts: DaemonParts): Promise<DaemonReport> {
   let inARow = 0;
   while (!signal.aborted) {
     const began = now();
-    const target = (Math.floor(began / interval) + 1) * interval;
+    const multipleAfter = (instant: number): number => (Math.floor(instant / interval) + 1) * interval;
+    let target = multipleAfter(began);
     report.ticks++;
     await tick();
     const ended = now();
@@ -40,6 +41,8 @@ export async function runDaemon(parts: DaemonParts): Promise<DaemonReport> {
       onOverrun({ tick: report.ticks, late: ended - target, inARow: ++inARow });
       if (inARow >= maxOverruns) return { ...report, reason: 'overruns' };
     } else inARow = 0;
+    // The clock was far ahead and is corrected: nobody waits for a target of the wrong time.
+    if (target - ended > 2 * interval) target = multipleAfter(ended);
     // A timer may fire a little early.
     while (!signal.aborted && now() < target) await clock.sleep(target - now(), signal);
   }
