@@ -11,7 +11,7 @@ import type { Definitions } from './schedules/definitions.js';
 import { install } from './store/install.js';
 import type { HandlerRegistry } from './worker/handler-registry.js';
 
-/** How long `stop()` waits for a sweep or a pruning under way, once the jobs are done. */
+/** How long `stop()` waits for a sweep, a pruning or a pass under way, once the jobs are done. */
 const SERVICES_GRACE = 1000;
 
 /** What `stop()` could not finish: handlers that ignore their signal, outcomes that could not be written. */
@@ -37,6 +37,7 @@ export class Lifetime {
   #starting: Promise<void> | undefined;
   #stopping: Promise<StopReport> | undefined;
   #report: StopReport = { left: [] };
+  readonly #passes = new Set<Promise<unknown>>();
 
   constructor(given: LifetimeParts) {
     this.#given = given;
@@ -66,6 +67,16 @@ export class Lifetime {
     installed.catch(() => (this.#installed = undefined));
     this.#installed = installed;
     return installed;
+  }
+
+  /** A pass under way: the connection is not closed under it. */
+  async duringPass<T>(pass: Promise<T>): Promise<T> {
+    this.#passes.add(pass);
+    try {
+      return await pass;
+    } finally {
+      this.#passes.delete(pass);
+    }
   }
 
   start(): Promise<void> {
@@ -185,7 +196,8 @@ export class Lifetime {
     const { materialiser, watch } = scheduling;
     const services = Promise.all([materialiser, watch, sweeper, pruner].map((service) => service.stop()));
     const left = await engine.stop(budget);
-    await within(systemClock, SERVICES_GRACE, services);
+    // Told by the engine that it was stopped, a pass ends after the statement it is at.
+    await within(systemClock, SERVICES_GRACE, Promise.allSettled([services, ...this.#passes]));
     // The database may be gone; that others see this process go is the last that matters then.
     await heartbeat.farewell().catch(() => undefined);
     detach();

@@ -124,7 +124,7 @@ export async function openParts({
   });
   // A new primary has a clock of its own. Without a measurement the old one is good enough until the next heartbeat.
   database.onPrimaryChange(() => void synchronise().catch(() => undefined));
-  const sweeper = new Sweeper({ clock, events, random, store, options });
+  const sweeper = new Sweeper({ clock, events, random, workerId, store, options });
   const noticeOutage: Listener<'worker:trouble'> = ({ operation }) => {
     if (OUTAGE_SIGNS.has(operation)) sweeper.noticeOutage();
   };

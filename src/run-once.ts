@@ -23,6 +23,16 @@ export async function runOnce(
   options: PassOptions,
   isRepeated = false,
 ): Promise<PassReport> {
+  return lifetime.duringPass(makePass(lifetime, events, timezone, options, isRepeated));
+}
+
+async function makePass(
+  lifetime: Lifetime,
+  events: EventBus,
+  timezone: string,
+  options: PassOptions,
+  isRepeated: boolean,
+): Promise<PassReport> {
   const { at, dryRun, batch } = readPassOptions(options, timezone);
   const { scheduling, sweeper, engine, clock, refreshClock } = await lifetime.connect();
   await refreshClock();
@@ -38,6 +48,7 @@ export async function runOnce(
   try {
     await lifetime.ensureInstalled();
     await sweeper.runOnce();
+    if (engine.isStopped) return { at: when, entries: [], executed: 0, failed };
     // Once there is nobody to throw to, one bad definition must not keep the others from running.
     await (isRepeated ? registrar.registerNew() : registrar.registerAll());
     const entries = await pass.run(at);

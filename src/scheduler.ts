@@ -242,12 +242,7 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
       );
     }
     this.definitions.forWorker();
-    const { engine, sweeper, scheduling } = await this.#lifetime.connect();
-    await this.#lifetime.ensureInstalled();
-    await sweeper.runOnce();
-    await scheduling.registrar.registerAll();
-    await scheduling.materialiser.collect('all');
-    return engine.runPass(batch);
+    return this.#lifetime.duringPass(this.#run(batch));
   }
 
   async runOnce(options: PassOptions = {}): Promise<PassReport> {
@@ -293,6 +288,15 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
     const { scheduling, refreshClock } = await this.#lifetime.connect();
     await refreshClock();
     return scheduling.stored;
+  }
+
+  async #run(batch: number): Promise<number> {
+    const { engine, sweeper, scheduling } = await this.#lifetime.connect();
+    await this.#lifetime.ensureInstalled();
+    await sweeper.runOnce();
+    await scheduling.registrar.registerAll();
+    await scheduling.materialiser.collect('all');
+    return engine.runPass(batch);
   }
 
   /** A pass that fails as a whole is reported; the next tick tries again. */

@@ -79,6 +79,7 @@ export interface JobDocument {
   lockToken: string | null;
   /** The token under which the last attempt was settled: proof, when a reply was lost, that the write took effect. */
   settledToken: string | null;
+  /** The worker that wrote the last outcome, or swept the job at its end: who is killed then may leave no row in the log. */
   settledBy: string | null;
 
   queuedAt: Date | null;

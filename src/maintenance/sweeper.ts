@@ -19,6 +19,7 @@ export interface SweeperParts {
   clock: Clock;
   events: EventBus;
   random: () => number;
+  workerId: string;
   store: Pick<Store, 'findExpired' | 'recover' | 'logExecutions'>;
   options: Pick<
     ResolvedOptions,
@@ -129,8 +130,8 @@ export class Sweeper extends PeriodicService {
   }
 
   #decide(job: JobDocument, now: Date): Decision {
-    const { options, random } = this.#parts;
-    const stays = { nextRunAt: job.nextRunAt, error: null, failure: undefined };
+    const { options, random, workerId: by } = this.#parts;
+    const stays = { nextRunAt: job.nextRunAt, error: null, failure: undefined, by };
     if (job.cancelRequested !== null) return { transition: 'recoverCancelled', ...stays };
     // It had not started, as far as anybody knows: nothing is counted, it only becomes a suspect.
     if (job.status === 'QUEUED') return { transition: 'recover', ...stays };
@@ -138,11 +139,18 @@ export class Sweeper extends PeriodicService {
     const crashes = job.crashes + 1;
     const failure = crashes >= options.maxCrashes ? crashedTooOften(job, crashes) : tooLong(job, now);
     if (failure !== undefined) {
-      return { transition: 'recoverFailed', nextRunAt: job.nextRunAt, error: storedError(failure), failure };
+      return {
+        transition: 'recoverFailed',
+        nextRunAt: job.nextRunAt,
+        error: storedError(failure),
+        failure,
+        by,
+      };
     }
     const delay = backoffDelay({ ...options.retries, ...job.retries }, crashes, random);
     const error = storedError(crashed(job));
-    return { transition: 'recover', nextRunAt: new Date(now.getTime() + delay), error, failure: undefined };
+    const nextRunAt = new Date(now.getTime() + delay);
+    return { transition: 'recover', nextRunAt, error, failure: undefined, by };
   }
 
   #crashedRow(job: JobDocument, now: Date): ExecutionDocument {

@@ -9,6 +9,8 @@ export interface Recovery {
   transition: 'recover' | 'recoverFailed' | 'recoverCancelled';
   nextRunAt: Date;
   error: StoredError | null;
+  /** The worker that sweeps. */
+  by: string;
 }
 
 /** Jobs whose lock expired before `now`, the longest ago first. Reads the locked jobs only. */
@@ -28,7 +30,7 @@ export async function findExpired(c: Collections, now: Date, limit: number): Pro
 export async function recover(
   c: Collections,
   job: JobDocument,
-  { transition, nextRunAt, error }: Recovery,
+  { transition, nextRunAt, error, by }: Recovery,
   now: Date,
 ): Promise<boolean> {
   const { to, fence }: Transition = TRANSITIONS[transition];
@@ -45,7 +47,7 @@ export async function recover(
       $set: {
         status: to,
         ...NO_LOCK,
-        ...(to === 'SCHEDULED' ? { nextRunAt } : { finishedAt: now }),
+        ...(to === 'SCHEDULED' ? { nextRunAt } : { finishedAt: now, settledBy: by }),
         ...(error !== null && { error }),
       },
       $inc: { fence, ...(job.status === 'RUNNING' ? { crashes: 1 } : { abandoned: 1 }) },

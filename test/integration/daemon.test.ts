@@ -5,6 +5,7 @@ import { nextEvent, recordEvents, signal } from '../support/events.js';
 import { failing } from '../support/fail-point.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { useSharedDatabase } from '../support/shared-database.js';
+import { turns } from '../support/turns.js';
 import { until } from '../support/until.js';
 import { killWorkers, WorkerProcess } from '../support/worker-process.js';
 
@@ -67,6 +68,22 @@ describe('a daemon', () => {
     assert.equal(process.listenerCount('SIGTERM'), listeners);
     assert.equal(clock.sleepers, 0);
   });
+
+  for (const collection of ['jobs', 'schedules']) {
+    it(`Y2 stop() waits for a pass that reads ${collection} before it closes the connection under it`, async () => {
+      const { scheduler, clock } = onTheTick();
+      scheduler.schedule('report', () => undefined).every(INTERVAL);
+      const trouble = recordEvents(scheduler, 'worker:trouble');
+      const over = scheduler.daemon({ interval: INTERVAL });
+      await failing(database, { commands: ['find'], collection, how: 200 }, async () => {
+        await clock.nextTick();
+        await turns();
+        await scheduler.stop();
+      });
+      assert.equal((await over).reason, 'stopped');
+      assert.deepEqual(trouble, []);
+    });
+  }
 
   async function ticking(clock: TickClock): Promise<never> {
     for (;;) await clock.nextTick();

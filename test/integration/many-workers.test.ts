@@ -96,7 +96,11 @@ describe('many workers', () => {
     const expired = new Date(Date.now() + 120_000);
     const job = { ...zombie.job };
     assert.ok(
-      await store.recover(job, { transition: 'recover', nextRunAt: new Date(0), error: null }, expired),
+      await store.recover(
+        job,
+        { transition: 'recover', nextRunAt: new Date(0), error: null, by: 'me' },
+        expired,
+      ),
     );
     const heir = await claim(store, 'heir');
 

@@ -89,7 +89,7 @@ describe('the sweep', () => {
       [now?.status, now?.crashes, now?.attempts, now?.error?.code],
       ['FAILED', 3, 1, 'JOB_CRASHED'],
     );
-    assert.deepEqual([now?.finishedAt, now?.fence], [START, 5]);
+    assert.deepEqual([now?.finishedAt, now?.fence, now?.settledBy], [START, 5, scheduler.workerId]);
     assert.deepEqual(
       events.map(({ name }) => name),
       ['job:stalled', 'job:failed'],
@@ -196,7 +196,14 @@ describe('the sweep', () => {
 
     function sweeper(store: Store): Sweeper {
       const options = { ...DEFAULTS, lockTimeout: 60_000 };
-      return new Sweeper({ clock, events: new EventBus(), random: () => 0, store, options });
+      return new Sweeper({
+        clock,
+        events: new EventBus(),
+        random: () => 0,
+        workerId: 'sweeper',
+        store,
+        options,
+      });
     }
 
     it('C9 a lock renewed a moment ago is not stolen', async () => {

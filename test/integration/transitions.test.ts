@@ -108,6 +108,7 @@ function sweep(store: Store, { maxCrashes = 3 } = {}): Promise<number> {
     clock: new ManualClock(LONG_AFTER),
     events: new EventBus(),
     random: () => 0,
+    workerId: 'sweeper',
     store,
     options: { ...DEFAULTS, maxCrashes },
   }).runOnce();

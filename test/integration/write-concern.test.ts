@@ -51,7 +51,7 @@ describe('write concern', () => {
       await store.retry('three', LATER);
       await store.recover(
         aJob({ status: 'RUNNING' }),
-        { transition: 'recover', nextRunAt: LATER, error: null },
+        { transition: 'recover', nextRunAt: LATER, error: null, by: 'me' },
         LATER,
       );
       await store.logExecutions([

@@ -41,7 +41,7 @@ const FENCED: Record<string, [answer: unknown, (store: Store, job: JobDocument) 
     (store, job) =>
       store.recover(
         { ...job, lockToken: OLD },
-        { transition: 'recover', nextRunAt: NOW, error: null },
+        { transition: 'recover', nextRunAt: NOW, error: null, by: 'me' },
         after(3_600_000),
       ),
   ],

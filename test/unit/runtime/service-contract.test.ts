@@ -52,6 +52,7 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
       events,
       options,
       random: () => 0.5,
+      workerId: 'me',
       store: {
         findExpired: async () => (round(), []),
         recover: async () => true,
