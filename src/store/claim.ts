@@ -1,5 +1,5 @@
 import type { mongo } from 'mongoose';
-import type { JobDocument } from '../domain/job.js';
+import { JOB_STATUSES, type JobDocument } from '../domain/job.js';
 import { TRANSITIONS } from '../domain/transitions.js';
 import type { LockGrant } from './lock-fields.js';
 import { CLAIM_KEYS, type Collections } from './models.js';
@@ -18,6 +18,16 @@ export interface DueFilter {
 }
 
 const ORDER = { priority: 1, nextRunAt: 1, _id: 1 } as const;
+
+/**
+ * Says the same twice, on purpose. MongoDB, from 7.0 on, does not look at a condition again that its partial index
+ * implies. When the server yields between the index and the document, a job that was claimed, held, cancelled or
+ * finished meanwhile still has the keys it was found by, and would be taken from its owner. It does look at this one.
+ */
+const STILL_SCHEDULED = {
+  $eq: 'SCHEDULED',
+  $nin: JOB_STATUSES.filter((status) => status !== 'SCHEDULED'),
+} as const;
 
 /** The reference: takes the first due job, straight to RUNNING, in one atomic write. */
 export async function claimOne(
@@ -132,7 +142,7 @@ function dueFilter({
   exclude,
 }: DueFilter): mongo.Filter<JobDocument> {
   return {
-    status: 'SCHEDULED',
+    status: STILL_SCHEDULED,
     queue: { $in: [...queues] },
     taskType: { $in: [...taskTypes] },
     nextRunAt: { $lte: now },

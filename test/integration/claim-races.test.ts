@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { JobStatus } from '../../src/domain/job.js';
 import { createStore, type Store } from '../../src/store/store.js';
 import type { ClaimedJob } from '../../src/worker/claimed-job.js';
 import { JobPicker } from '../../src/worker/job-picker.js';
@@ -113,6 +114,61 @@ describe('claim races', () => {
       assert.ok(taken.length > 24 * rounds);
       assert.equal(new Set(taken).size, taken.length, 'a job was started twice under one fence');
       assert.equal(await jobs.countDocuments({ status: 'COMPLETED', attempts: rounds }), 24);
+    });
+  }
+
+  /** The server lets others in between its reads, as it does on a busy machine, and stays there the nth time. */
+  async function whileYielding<T>(
+    nth: number,
+    work: () => Promise<T>,
+    meanwhile: () => Promise<unknown>,
+  ): Promise<{ yielded: boolean; result: T }> {
+    const failPoint = 'setYieldAllLocksHang';
+    const namespace = `${database.connection.name}.jobs`;
+    const { was } = (await database.admin({ setParameter: 1, internalQueryExecYieldIterations: 1 })) as {
+      was: number;
+    };
+    const { count } = (await database.admin({
+      configureFailPoint: failPoint,
+      mode: { skip: nth },
+      data: { namespace },
+    })) as { count: number };
+    try {
+      const working = work();
+      const waiting = { waitForFailPoint: failPoint, timesEntered: count + 1, maxTimeMS: 10_000 };
+      const hangs = database.admin(waiting).then(() => true);
+      const yielded = await Promise.race([hangs, working.then(() => false)]);
+      hangs.catch(() => undefined);
+      if (yielded) await meanwhile();
+      await database.admin({ configureFailPoint: failPoint, mode: 'off' });
+      return { yielded, result: await working };
+    } finally {
+      await database.admin({ configureFailPoint: failPoint, mode: 'off' });
+      await database.admin({ setParameter: 1, internalQueryExecYieldIterations: was });
+    }
+  }
+
+  for (const status of ['PENDING', 'QUEUED', 'RUNNING', 'COMPLETED', 'CANCELLED'] satisfies JobStatus[]) {
+    it(`C2 claimOne: a job that became ${status} while the server was looking is left alone`, async () => {
+      const { jobs } = database.collections;
+      const grant = { token: 'mine', workerId: 'me', lockedUntil: after(60_000, clock.now()) };
+      // Two of them: the server looks into the index once for each, and can stop in between.
+      const filter = { queues: ['default'], taskTypes: ['work', 'other'], now: clock.now(), ...NOBODY_ELSE };
+      let yields = 0;
+      for (; yields < 20; yields++) {
+        await jobs.deleteMany();
+        const { _id, ...fields } = aJob({ status });
+        await jobs.insertOne(aJob({ _id }));
+        const { yielded, result } = await whileYielding(
+          yields,
+          () => store.claimOne(filter, grant),
+          () => jobs.updateOne({ _id }, { $set: fields }),
+        );
+        if (!yielded) break;
+        assert.equal(result, null, `taken after yield ${yields}`);
+        assert.deepEqual(await jobs.findOne({ _id }), { _id, ...fields });
+      }
+      assert.ok(yields > 1 && yields < 20, `the server yielded ${yields} times`);
     });
   }
 });
