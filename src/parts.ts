@@ -99,7 +99,7 @@ export async function openParts({
     anchor: () => measured?.anchor,
   });
   const scheduling = openScheduling({
-    ...{ store, clock, events, random, options, registry, definitions, engine },
+    ...{ store, clock, events, random, options, registry, definitions, engine, workerId },
   });
   const startedAt = clock.now();
   const heartbeat = new Heartbeat({

@@ -4,6 +4,9 @@ const RESERVED = /[@!#]/;
 const LONGEST_NAME = 200;
 const LONGEST_KEY = 500;
 
+/** Names of locks that begin like this are the schedulers' own. */
+export const OWN_LOCKS = 'chronos:';
+
 /** What is wrong with a name, as a phrase that follows it; undefined when it is good. */
 export function nameFault(value: unknown, reserved = true): string | undefined {
   const fault = textFault(value, LONGEST_NAME);
@@ -42,7 +45,9 @@ export function checkReason(value: unknown): asserts value is string | undefined
 }
 
 export function checkLockName(value: unknown): asserts value is string {
-  refuse('the name of a lock', textFault(value, LONGEST_NAME));
+  const fault = textFault(value, LONGEST_NAME);
+  const isOwn = typeof value === 'string' && value.startsWith(OWN_LOCKS);
+  refuse('the name of a lock', fault ?? (isOwn ? `must not begin with '${OWN_LOCKS}'` : undefined));
 }
 
 function refuse(what: string, fault: string | undefined): void {

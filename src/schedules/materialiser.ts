@@ -9,12 +9,11 @@ import type { Store } from '../store/store.js';
 import type { Decisions } from './decisions.js';
 import { unreadable } from './readable.js';
 import type { Registrar } from './registrar.js';
+import { TURN, type Turn } from './turn.js';
 
 const BATCH = 500;
 /** Whoever decided carries it out at once; after this many milliseconds others take it that it cannot any more. */
 const LEFT_ALONE = 2000;
-/** After a round that others won, wait up to this long: one of the processes then does the work for all. */
-const SPREAD = 50;
 /** How long a schedule is left out that nothing can be done about, in milliseconds, unless a definition changes. */
 const SET_ASIDE = 60_000;
 
@@ -23,6 +22,7 @@ export interface MaterialiserParts {
   events: EventBus;
   random: () => number;
   store: Pick<Store, 'findDueSchedules' | 'findOwingSchedules' | 'findSchedules' | 'nextScheduleAt'>;
+  turn: Turn;
   decisions: Decisions;
   registrar: Registrar;
   environment: string;
@@ -32,6 +32,8 @@ export interface MaterialiserParts {
 interface Found {
   due: ScheduleDocument[];
   owing: ScheduleDocument[];
+  /** Those with a run in line behind one that ended here, which only this process knows. */
+  freed: ScheduleDocument[];
   /** When the next one becomes due. */
   next: Date | null;
   /** There may be more that are due. */
@@ -50,7 +52,6 @@ export class Materialiser extends PeriodicService {
   readonly #ended = new Set<string>();
   /** Where the look at what is owed goes on. */
   #owingAfter = '';
-  #contended = false;
 
   constructor(parts: MaterialiserParts) {
     super(parts.clock, parts.events);
@@ -77,9 +78,13 @@ export class Materialiser extends PeriodicService {
     this.wake();
   }
 
+  override async stop(): Promise<void> {
+    await super.stop();
+    await this.#parts.turn.end();
+  }
+
   async runOnce(): Promise<number> {
-    const { registrar, random, pollInterval } = this.#parts;
-    if (this.#contended) await this.clock.sleep(random() * SPREAD);
+    const { registrar, pollInterval } = this.#parts;
     await registrar.registerNew();
     let delay = await this.#round(this.#scope, []);
     // A full batch means there may be more.
@@ -91,23 +96,26 @@ export class Materialiser extends PeriodicService {
   async collect(scope: 'all' | 'stored'): Promise<JobDocument[]> {
     const made: JobDocument[] = [];
     const collecting = scope === 'all' ? this.#scope : { ...this.#scope, names: [] };
-    while ((await this.#round(collecting, made)) < 0);
+    while ((await this.#round(collecting, made, true)) < 0);
     return made;
   }
 
   /** One round of decisions; adds the jobs it made, and returns how long to wait for the next, less than 0 for not at all. */
-  async #round(scope: ScheduleScope, made: JobDocument[]): Promise<number> {
-    const { decisions, pollInterval } = this.#parts;
+  async #round(scope: ScheduleScope, made: JobDocument[], outOfTurn = false): Promise<number> {
+    const { decisions, turn, pollInterval, random } = this.#parts;
     const now = this.clock.now();
-    const { due, owing, next, isFull } = await this.#find(scope, now);
-    const schedules = this.#readable([...due, ...owing]);
+    const { due, owing, freed, next, isFull } = await this.#find(scope, now);
+    const mine = outOfTurn || due.length + owing.length === 0 || (await turn.isMine(scope));
+    const found = [...due, ...owing, ...freed];
+    const schedules = this.#readable(mine ? found : freed);
     const { won, lost, hopeless } =
       schedules.length === 0 ? { won: [], lost: 0, hopeless: [] } : await decisions.decide(schedules, now);
     for (const id of hopeless) this.#setAside(id);
-    this.#contended = lost > won.length;
+    turn.observe(won.length, lost);
     if (won.length > 0) made.push(...(await decisions.carryOut(won, now)));
     const plans = new Map(won.map(({ schedule, plan }) => [schedule._id, plan]));
-    for (const schedule of schedules) this.#follow(schedule, plans.get(schedule._id) ?? schedule);
+    for (const schedule of found) this.#follow(schedule, plans.get(schedule._id) ?? schedule);
+    if (!mine) return Math.min(pollInterval, TURN * (0.5 + random() / 2));
     if (isFull) return -1;
     const times = [next, ...won.map(({ plan }) => plan.nextRunAt)].filter((time) => time != null);
     // What others decided is not known: look again soon.
@@ -136,8 +144,14 @@ export class Materialiser extends PeriodicService {
     // A scan in the order of the next time meets a schedule again that somebody moved on meanwhile: the last reading counts.
     const due = [...new Map(found.map((schedule) => [schedule._id, schedule])).values()];
     const seen = new Set(due.map(({ _id }) => _id));
-    const others = [...owing, ...freed].filter(({ _id }) => !seen.has(_id) && seen.add(_id));
-    return { due, owing: others, next, isFull: found.length === BATCH };
+    const unseen = ({ _id }: ScheduleDocument): boolean => !seen.has(_id) && seen.add(_id).size > 0;
+    return {
+      due,
+      freed: freed.filter(unseen),
+      owing: owing.filter(unseen),
+      next,
+      isFull: found.length === BATCH,
+    };
   }
 
   #readable(schedules: readonly ScheduleDocument[]): ScheduleDocument[] {

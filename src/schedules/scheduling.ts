@@ -12,6 +12,7 @@ import { Pass } from './pass.js';
 import { Registrar } from './registrar.js';
 import { ScheduleWatch } from './schedule-watch.js';
 import { StoredSchedules } from './stored-schedules.js';
+import { Turn } from './turn.js';
 
 export interface SchedulingParts {
   store: Store;
@@ -22,6 +23,7 @@ export interface SchedulingParts {
   registry: HandlerRegistry;
   definitions: Definitions;
   engine: WorkerEngine;
+  workerId: string;
 }
 
 /** Everything about schedules in a connected process. Nothing runs yet. */
@@ -35,7 +37,7 @@ export interface Scheduling {
 }
 
 export function openScheduling(parts: SchedulingParts): Scheduling {
-  const { store, clock, events, random, options, registry, definitions, engine } = parts;
+  const { store, clock, events, random, options, registry, definitions, engine, workerId } = parts;
   const { queues, environment, pollInterval, executionRetention, maxPayloadBytes } = options;
   const decisions = new Decisions({
     store,
@@ -50,6 +52,7 @@ export function openScheduling(parts: SchedulingParts): Scheduling {
   const registrar = new Registrar({ store, clock, events, definitions });
   const materialiser = new Materialiser({
     ...{ clock, events, random, store, decisions, registrar, environment, pollInterval },
+    turn: new Turn({ clock, workerId, store }),
   });
   const wake = (): void => {
     materialiser.changed();

@@ -5,6 +5,7 @@ import { OVERLAPS, type Overlap } from '../../src/domain/schedule.js';
 import { EventBus } from '../../src/runtime/event-bus.js';
 import { Decisions } from '../../src/schedules/decisions.js';
 import { Materialiser } from '../../src/schedules/materialiser.js';
+import { Turn } from '../../src/schedules/turn.js';
 import type { Registrar } from '../../src/schedules/registrar.js';
 import { createStore, type Store } from '../../src/store/store.js';
 import { byHand, inProcess } from '../support/by-hand.js';
@@ -361,6 +362,7 @@ describe('materialising', () => {
     return new Materialiser({
       ...{ clock, events, store, random: () => 0, environment: 'test', pollInterval: 5000 },
       decisions: new Decisions({ store, clock, events, skipRetention: DAY, cancel, nudge }),
+      turn: new Turn({ clock, store, workerId: 'me' }),
       registrar: { names: [] } as unknown as Registrar,
     });
   }

@@ -4,6 +4,7 @@ import type { ScheduleScope } from '../../src/store/due-schedules.js';
 import { EventBus } from '../../src/runtime/event-bus.js';
 import type { Decisions } from '../../src/schedules/decisions.js';
 import { Materialiser } from '../../src/schedules/materialiser.js';
+import { Turn } from '../../src/schedules/turn.js';
 import type { Registrar } from '../../src/schedules/registrar.js';
 import { createStore, type Store } from '../../src/store/store.js';
 import { aSchedule } from '../support/calendar.js';
@@ -123,6 +124,7 @@ describe('keys examined, beside 4,000 future and 1,000 paused schedules', () => 
       ...{ clock, events, store, random: () => 0, environment: 'test', pollInterval: 60_000 },
       registrar: { names: [] } as unknown as Registrar,
       decisions: {} as Decisions,
+      turn: new Turn({ clock, store, workerId: 'me' }),
     });
     const work = await measure(() => materialiser.collect('all'));
     assertBounded(work, 3, 1, true);

@@ -50,7 +50,7 @@ describe('a schedule that is found twice by one look', () => {
     const unused = { draft: () => assert.fail(), dispatch: () => assert.fail() };
     const scheduling = (found: readonly ScheduleDocument[] | undefined) =>
       openScheduling({
-        ...{ clock, events: new EventBus(), random: () => 0, registry, options },
+        ...{ clock, events: new EventBus(), random: () => 0, registry, options, workerId: 'me' },
         definitions: new Definitions({ registry, options, ...unused }),
         engine: {
           nudge: () => undefined,

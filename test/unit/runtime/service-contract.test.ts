@@ -6,6 +6,7 @@ import { EventBus } from '../../../src/runtime/event-bus.js';
 import type { PeriodicService } from '../../../src/runtime/service.js';
 import type { Decisions } from '../../../src/schedules/decisions.js';
 import { Materialiser } from '../../../src/schedules/materialiser.js';
+import type { Turn } from '../../../src/schedules/turn.js';
 import type { Registrar } from '../../../src/schedules/registrar.js';
 import { ScheduleWatch } from '../../../src/schedules/schedule-watch.js';
 import { BufferSize } from '../../../src/worker/buffer-size.js';
@@ -136,6 +137,7 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
       pollInterval: 5000,
       decisions: {} as Decisions,
       registrar: { names: [], registerNew: async () => undefined } as unknown as Registrar,
+      turn: { observe: () => undefined, end: async () => undefined } as unknown as Turn,
       store: {
         findDueSchedules: async () => (round(), []),
         findOwingSchedules: async () => [],

@@ -4,6 +4,7 @@ import type { OwedRun, ScheduleDocument } from '../../../src/domain/schedule.js'
 import { EventBus } from '../../../src/runtime/event-bus.js';
 import type { Decided, DecisionRound, Decisions } from '../../../src/schedules/decisions.js';
 import { Materialiser } from '../../../src/schedules/materialiser.js';
+import { Turn } from '../../../src/schedules/turn.js';
 import type { Registrar } from '../../../src/schedules/registrar.js';
 import type { ScheduleScope } from '../../../src/store/due-schedules.js';
 import { aSchedule } from '../../support/calendar.js';
@@ -27,11 +28,12 @@ describe('Materialiser', () => {
   /** What was asked of the others, in order. */
   let calls: string[];
   let scopes: ScheduleScope[];
+  let turnOfAnother: boolean;
 
   beforeEach(() => {
     clock = new ManualClock();
     events = new EventBus();
-    [due, owing, next, calls, scopes] = [[], [], null, [], []];
+    [due, owing, next, calls, scopes, turnOfAnother] = [[], [], null, [], [], false];
     registerNew = async () => undefined;
     decide = (schedules) => ({ won: schedules.map((schedule) => decided(schedule)), lost: 0 });
     materialiser = new Materialiser({
@@ -40,6 +42,21 @@ describe('Materialiser', () => {
       random: () => 0.5,
       environment: 'test',
       pollInterval: POLL,
+      turn: new Turn({
+        clock,
+        workerId: 'me',
+        store: {
+          acquireLock: async (name, grant, now) => {
+            calls.push('ask for the turn');
+            if (turnOfAnother) return null;
+            return { _id: name, fence: 1, lockToken: grant.token, lockedBy: 'me', lockedUntil: now };
+          },
+          releaseLock: async () => {
+            calls.push('end the turn');
+            return true;
+          },
+        },
+      }),
       registrar: { names: ['coded'], registerNew: () => registerNew() } as unknown as Registrar,
       decisions: {
         decide: async (schedules: readonly ScheduleDocument[]) => {
@@ -121,22 +138,62 @@ describe('Materialiser', () => {
     assert.equal(await materialiser.runOnce(), 0);
   });
 
-  it('F3 after a round that others won it waits a little, until it has won one', async () => {
-    due = [[aSchedule({ _id: 'a' }), aSchedule({ _id: 'b' })]];
-    decide = ([first]) => ({ won: [decided(first!)], lost: 2 });
-    await materialiser.runOnce();
-    due = [[aSchedule()]];
-    decide = ([first]) => ({ won: [decided(first!)], lost: 1 });
-    const second = materialiser.runOnce();
-    await turns();
-    assert.equal(clock.sleepers, 1);
-    clock.advance(24);
-    await turns();
-    assert.equal(clock.sleepers, 1);
-    clock.advance(1);
-    await second;
-    await materialiser.runOnce();
-    assert.equal(clock.sleepers, 0, 'it won as many as it lost');
+  describe('after a round that others won', () => {
+    beforeEach(async () => {
+      due = [[aSchedule({ _id: 'a' }), aSchedule({ _id: 'b' }), aSchedule({ _id: 'c' })]];
+      decide = ([first]) => ({ won: [decided(first!)], lost: 2 });
+      await materialiser.runOnce();
+      decide = (schedules) => ({ won: schedules.map((schedule) => decided(schedule)), lost: 0 });
+      calls = [];
+    });
+
+    it('F3 it asks for a turn before it decides, and decides until that is over', async () => {
+      due = [[aSchedule({ _id: 'a' })], [aSchedule({ _id: 'a' })]];
+      await materialiser.runOnce();
+      clock.advance(1999);
+      await materialiser.runOnce();
+      const deeds = (): string[] => calls.filter((call) => /^(ask|decide)/.test(call));
+      assert.deepEqual(deeds(), ['ask for the turn', 'decide a', 'decide a']);
+      clock.advance(1);
+      due = [[aSchedule({ _id: 'a' })]];
+      await materialiser.runOnce();
+      assert.deepEqual(deeds().slice(3), ['ask for the turn', 'decide a']);
+    });
+
+    it('F3 it asks for none while nothing is due', async () => {
+      await materialiser.runOnce();
+      assert.ok(!calls.includes('ask for the turn'));
+    });
+
+    it('F3 in the turn of another it decides on nothing, and looks again when that may be over', async () => {
+      turnOfAnother = true;
+      due = [[aSchedule({ _id: 'a' })]];
+      assert.equal(await materialiser.runOnce(), 1500);
+      assert.ok(!calls.some((call) => call.startsWith('decide')));
+    });
+
+    it('F3 what only it knows of it decides on in the turn of another too', async () => {
+      turnOfAnother = true;
+      owing = [aSchedule({ _id: 'line', overlap: 'queue', owed: [run('line@1')], active: 'line@0' })];
+      await materialiser.runOnce();
+      materialiser.runEnded('line@0');
+      await materialiser.runOnce();
+      assert.deepEqual(calls.slice(-2), ['decide line', 'carry out line']);
+    });
+
+    it('F3 a pass for which somebody waits does not ask', async () => {
+      turnOfAnother = true;
+      due = [[aSchedule({ _id: 'a' })]];
+      await materialiser.collect('all');
+      assert.ok(calls.includes('decide a'));
+    });
+
+    it('F3 stopped, it ends its turn for the others', async () => {
+      due = [[aSchedule({ _id: 'a' })]];
+      await materialiser.runOnce();
+      await materialiser.stop();
+      assert.equal(calls.at(-1), 'end the turn');
+    });
   });
 
   it('F5 what cannot be read is left out, counted, and not read again', async () => {
