@@ -106,15 +106,15 @@ export class Materialiser extends PeriodicService {
     const now = this.clock.now();
     const { due, owing, freed, next, isFull } = await this.#find(scope, now);
     const mine = outOfTurn || due.length + owing.length === 0 || (await turn.isMine(scope));
-    const found = [...due, ...owing, ...freed];
-    const schedules = this.#readable(mine ? found : freed);
+    const readable = this.#readable([...due, ...owing, ...freed]);
+    const schedules = mine ? readable : readable.filter((schedule) => freed.includes(schedule));
     const { won, lost, hopeless } =
       schedules.length === 0 ? { won: [], lost: 0, hopeless: [] } : await decisions.decide(schedules, now);
     for (const id of hopeless) this.#setAside(id);
     turn.observe(won.length, lost);
     if (won.length > 0) made.push(...(await decisions.carryOut(won, now)));
     const plans = new Map(won.map(({ schedule, plan }) => [schedule._id, plan]));
-    for (const schedule of found) this.#follow(schedule, plans.get(schedule._id) ?? schedule);
+    for (const schedule of readable) this.#follow(schedule, plans.get(schedule._id) ?? schedule);
     if (!mine) return Math.min(pollInterval, TURN * (0.5 + random() / 2));
     if (isFull) return -1;
     const times = [next, ...won.map(({ plan }) => plan.nextRunAt)].filter((time) => time != null);
