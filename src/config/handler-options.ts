@@ -2,7 +2,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { RetryPolicy } from '../domain/backoff.js';
 import type { Duration } from '../domain/duration.js';
 import { optionsError, retryReader, type RetryOptions } from './options.js';
-import { duration, matching, record } from './readers.js';
+import { duration, matching, oneOf, record } from './readers.js';
 
 /** How jobs of one task type run. */
 export interface HandlerOptions {
@@ -14,6 +14,8 @@ export interface HandlerOptions {
   lease?: Duration;
   /** Anything that follows Standard Schema. Checked at dispatch and again before execution. */
   schema?: StandardSchemaV1;
+  /** `immediate`: each outcome is written alone, before its slot is free again. Default `batched`: with others that end at the same time. */
+  settle?: 'batched' | 'immediate';
 }
 
 export interface ResolvedHandlerOptions {
@@ -21,6 +23,7 @@ export interface ResolvedHandlerOptions {
   retries?: Partial<RetryPolicy>;
   lease?: number;
   schema?: StandardSchemaV1;
+  settle?: 'batched' | 'immediate';
 }
 
 const read = record<Required<ResolvedHandlerOptions>>(
@@ -29,6 +32,7 @@ const read = record<Required<ResolvedHandlerOptions>>(
     retries: retryReader,
     lease: duration({ min: 500 }),
     schema: matching('a schema that follows Standard Schema', isStandardSchema),
+    settle: oneOf('batched', 'immediate'),
   },
   {
     concurrency:

@@ -1,3 +1,6 @@
+import type { mongo } from 'mongoose';
+import { groupBy } from '../domain/group-by.js';
+import type { JobDocument } from '../domain/job.js';
 import { TRANSITIONS } from '../domain/transitions.js';
 import type { Collections } from './models.js';
 
@@ -9,14 +12,22 @@ export interface Begun {
 
 /** Marks buffered jobs RUNNING that have started in memory. What was settled or lost meanwhile is left alone. */
 export async function markBegun(c: Collections, begun: readonly Begun[]): Promise<void> {
-  await c.jobs.bulkWrite(
-    begun.map(({ jobId, token, startedAt }) => ({
-      updateOne: {
-        filter: { _id: jobId, lockToken: token, status: { $in: [...TRANSITIONS.begin.from] } },
-        update: { $set: { status: TRANSITIONS.begin.to, startedAt }, $min: { firstStartedAt: startedAt } },
-        hint: { _id: 1 },
+  const statements = [...groupBy(begun, ({ token }) => token).values()].map(statement);
+  await c.jobs.bulkWrite(statements, { ordered: false });
+}
+
+/** One start for all of a token, the earliest: they came out of one buffer within milliseconds. */
+function statement(begun: readonly [Begun, ...Begun[]]): mongo.AnyBulkWriteOperation<JobDocument> {
+  const startedAt = new Date(Math.min(...begun.map((one) => one.startedAt.getTime())));
+  return {
+    updateMany: {
+      filter: {
+        _id: { $in: begun.map(({ jobId }) => jobId) },
+        lockToken: begun[0].token,
+        status: { $in: [...TRANSITIONS.begin.from] },
       },
-    })),
-    { ordered: false },
-  );
+      update: { $set: { status: TRANSITIONS.begin.to, startedAt }, $min: { firstStartedAt: startedAt } },
+      hint: { _id: 1 },
+    },
+  };
 }

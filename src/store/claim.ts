@@ -17,6 +17,32 @@ export interface DueFilter {
   exclude: readonly string[];
 }
 
+/** What a job that is due says about the past is nothing to who runs it, and costs as much to read as all the rest. */
+const PAST = {
+  held: null,
+  skipReason: null,
+  cancelRequested: null,
+  settledToken: null,
+  settledBy: null,
+  finishedAt: null,
+  result: null,
+  resultCut: false,
+  error: null,
+} as const;
+
+/** What the claim itself writes. */
+type Granted = 'lockedBy' | 'lockedUntil' | 'lockToken' | 'queuedAt' | 'startedAt';
+
+/** A job that nobody has taken yet, as far as it is read. */
+export type DueJob = Omit<JobDocument, keyof typeof PAST | Granted>;
+
+/** The projection that leaves the rest out. */
+export const AS_DUE: Record<keyof typeof PAST | Granted, 0> = {
+  ...{ held: 0, skipReason: 0, cancelRequested: 0, settledToken: 0, settledBy: 0, finishedAt: 0 },
+  ...{ result: 0, resultCut: 0, error: 0 },
+  ...{ lockedBy: 0, lockedUntil: 0, lockToken: 0, queuedAt: 0, startedAt: 0 },
+};
+
 const ORDER = { priority: 1, nextRunAt: 1, _id: 1 } as const;
 
 /**
@@ -51,15 +77,13 @@ export async function findDue(
   filter: DueFilter,
   limit: number,
   { withoutPayload = false } = {},
-): Promise<JobDocument[]> {
+): Promise<DueJob[]> {
   const parts = splitPairs(filter);
-  const options = {
-    hint: CLAIM_KEYS,
-    sort: ORDER,
-    limit,
-    ...(withoutPayload && { projection: { payload: 0 } }),
-  };
-  const found = await Promise.all(parts.map((part) => c.jobs.find(dueFilter(part), options).toArray()));
+  const projection = { ...AS_DUE, ...(withoutPayload && { payload: 0 as const }) };
+  const options = { hint: CLAIM_KEYS, sort: ORDER, limit, projection };
+  const found = await Promise.all(
+    parts.map((part) => c.jobs.find<DueJob>(dueFilter(part), options).toArray()),
+  );
   return parts.length === 1 ? (found[0] ?? []) : found.flat().sort(inOrder).slice(0, limit);
 }
 
@@ -71,7 +95,7 @@ export async function findDue(
 export async function claimBatch(
   c: Collections,
   transition: 'claim' | 'buffer',
-  jobs: readonly JobDocument[],
+  jobs: readonly DueJob[],
   grant: LockGrant,
   now: Date,
 ): Promise<number> {
@@ -98,12 +122,13 @@ export async function findClaimed(
 /** The job as it is after a successful claim of the document that was read before. */
 export function afterClaim(
   transition: 'claim' | 'buffer',
-  job: JobDocument,
+  job: DueJob,
   grant: LockGrant,
   now: Date,
 ): JobDocument {
   const starts = transition === 'claim';
   return {
+    ...PAST,
     ...job,
     status: TRANSITIONS[transition].to,
     fence: job.fence + 1,
@@ -170,7 +195,7 @@ function chunks<T>(items: readonly T[], size: number): T[][] {
   );
 }
 
-function inOrder(a: JobDocument, b: JobDocument): number {
+function inOrder(a: DueJob, b: DueJob): number {
   return (
     a.priority - b.priority ||
     a.nextRunAt.getTime() - b.nextRunAt.getTime() ||

@@ -117,7 +117,6 @@ const executionSchema = new Schema(
   },
   { ...options, collection: 'executions' },
 );
-executionSchema.index({ jobId: 1, fence: 1 }, { name: 'job' });
 executionSchema.index({ expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 });
 
 const workerSchema = new Schema(

@@ -3,22 +3,32 @@ const SHORT_HANDLER = 20;
 /** What a stall counts as: some dozen short handlers later there is a buffer again. */
 const STALLED = 1000;
 const LARGEST_BUFFER = 1000;
+/** How much work to lock ahead at the most, in milliseconds: far from stale. */
+const LONGEST_AHEAD = 200;
 const WEIGHT = 0.1;
 
 /**
- * How many jobs to lock ahead of the free slots: as many as are used up during one claim, and none while handlers
- * take their time. Observed, so that nobody has to set it.
+ * How many jobs to lock ahead of the free slots: it doubles while the buffer runs dry between claims, up to what is
+ * started in a fifth of a second, and is nothing while handlers take their time. Observed, so that nobody has to set it.
  */
 export class BufferSize {
   #handlerTime: number | undefined;
-  #claimTime = 1;
+  /** Jobs that start in a millisecond. */
+  #rate = 0;
+  #size = 0;
 
   observeHandler(milliseconds: number): void {
     this.#handlerTime = mix(this.#handlerTime ?? milliseconds, milliseconds);
   }
 
-  observeClaim(milliseconds: number): void {
-    this.#claimTime = mix(this.#claimTime, milliseconds);
+  /**
+   * What happened since the claim before this one was answered: `started` jobs in so many milliseconds. `dry`: slots
+   * were free when this one was, although there was more to claim.
+   */
+  observeClaim(started: number, milliseconds: number, dry: boolean): void {
+    this.#rate = mix(this.#rate, started / Math.max(1, milliseconds), 0.5);
+    if (dry) this.#size = Math.max(2 * this.#size, started);
+    this.#size = Math.min(this.#size, LARGEST_BUFFER, Math.ceil(this.#rate * LONGEST_AHEAD));
   }
 
   /** Jobs had to be given back because no slot came free: handlers have become long, before any of them ended. */
@@ -27,14 +37,12 @@ export class BufferSize {
   }
 
   /** `sinceLastStart`: how long no handler has started, in milliseconds; slots that do not turn over need no buffer. */
-  target(concurrency: number, sinceLastStart: number): number {
+  target(sinceLastStart: number): number {
     if (this.#handlerTime === undefined || this.#handlerTime > SHORT_HANDLER) return 0;
-    if (sinceLastStart > SHORT_HANDLER) return 0;
-    const usedUp = concurrency * (this.#claimTime / Math.max(this.#handlerTime, 0.05));
-    return Math.min(Math.ceil(usedUp), concurrency * 10, LARGEST_BUFFER);
+    return sinceLastStart > SHORT_HANDLER ? 0 : this.#size;
   }
 }
 
-function mix(mean: number, sample: number): number {
-  return mean + WEIGHT * (sample - mean);
+function mix(mean: number, sample: number, weight = WEIGHT): number {
+  return mean + weight * (sample - mean);
 }

@@ -88,6 +88,7 @@ export class WorkerEngine {
       events,
       concurrency,
       timeoutGrace,
+      settlesAlone: (taskType) => registry.get(taskType)?.options.settle === 'immediate',
       onUnwanted: (claimed) => {
         void this.#doubtful.giveBack(claimed);
       },
@@ -117,7 +118,6 @@ export class WorkerEngine {
       bufferSize,
       queues,
       taskTypes,
-      concurrency,
       pollInterval,
     });
   }

@@ -40,7 +40,9 @@ interface Entry extends RegisteredHandler {
 export class HandlerRegistry {
   readonly #entries = new Map<string, Entry>();
   readonly #defined = new Map<string, DefinedTask>();
-  #changed: () => void = () => undefined;
+  /** What `get` has put together; every job asks several times. */
+  readonly #resolved = new Map<string, RegisteredHandler | undefined>();
+  #onChange: () => void = () => undefined;
 
   get taskTypes(): string[] {
     const own = [...this.#entries.keys()].filter(
@@ -60,10 +62,15 @@ export class HandlerRegistry {
 
   /** Calls back after each new handler. */
   onChange(callback: () => void): void {
-    this.#changed = callback;
+    this.#onChange = callback;
   }
 
   get(taskType: string): RegisteredHandler | undefined {
+    if (!this.#resolved.has(taskType)) this.#resolved.set(taskType, this.#resolve(taskType));
+    return this.#resolved.get(taskType);
+  }
+
+  #resolve(taskType: string): RegisteredHandler | undefined {
     const defined = this.#defined.get(taskType);
     const entry = this.#entries.get(this.#handlerOf(taskType));
     if (entry === undefined || defined === undefined) return entry;
@@ -74,6 +81,11 @@ export class HandlerRegistry {
   /** Whether or not this process has a handler for it. */
   defaultsOf(taskType: string): TaskDefaults | undefined {
     return this.#defined.get(taskType)?.defaults;
+  }
+
+  #changed(): void {
+    this.#resolved.clear();
+    this.#onChange();
   }
 
   /** Adds what a definition says; its handler may be registered before or after. */
@@ -103,6 +115,7 @@ export class HandlerRegistry {
   registerBuiltIn(taskType: string, run: HandlerFunction<unknown>): void {
     if (this.#entries.has(taskType)) return;
     this.#entries.set(taskType, { run, options: {}, source: run, builtIn: true });
+    this.#resolved.clear();
   }
 
   /** Registering the same handler twice is fine, its options may change; another one under a taken name is an error. */

@@ -12,7 +12,9 @@ import {
   type Outcome,
 } from '../domain/outcome.js';
 import { cutText } from '../domain/text.js';
+import { Deadlines } from '../runtime/deadlines.js';
 import { within } from '../runtime/within.js';
+import { Aborting } from './aborting.js';
 import { conclude, refusal } from './around.js';
 import type { JobContext } from './handler.js';
 import type { HandlerRegistry } from './handler-registry.js';
@@ -60,9 +62,11 @@ export interface ExecutorParts {
 /** Runs handlers. Returns what an attempt came to as a value; never throws, never touches the store. */
 export class JobExecutor {
   readonly #parts: ExecutorParts;
+  readonly #deadlines: Deadlines;
 
   constructor(parts: ExecutorParts) {
     this.#parts = parts;
+    this.#deadlines = new Deadlines(parts.clock);
   }
 
   /** Longest time of one attempt of this job, in milliseconds. */
@@ -77,44 +81,41 @@ export class JobExecutor {
     const startedAt = clock.now();
     const started = clock.monotonic();
     const log: string[] = [];
-    const control = new AbortController();
-    const over = new AbortController();
-    let abort: { kind: AbortKind; error: Error } | undefined;
-
-    const execution = {
-      abort: (kind: AbortKind, error: Error): void => {
-        if (abort !== undefined || over.signal.aborted) return;
-        abort = { kind, error };
-        control.abort(error);
-      },
-      abandon: (): void => over.abort(),
-    };
-    const context = this.#contextOf(job, log, control.signal);
     const args = { payload: job.payload };
-    const handled = this.#handle(job, startedAt, args, context);
-    void this.#watchTime(job, startedAt, execution, over.signal);
+    const aborting = new Aborting();
+    const context = this.#contextOf(job, log, aborting);
+    this.#limitTime(job, startedAt, aborting);
 
-    const attempt = Promise.race([handled, this.#grace(control.signal, over.signal, () => abort?.kind)]).then(
-      async (ending): Promise<Attempt> => {
-        over.abort();
-        const now = clock.now();
-        // The first start is stored with the first outcome; until then it is this one.
-        const begun = { ...job, firstStartedAt: job.firstStartedAt ?? startedAt };
-        const outcome = judge({ ending, abort, job: begun, policy: this.#policyOf(job), now, random });
-        const stuck = ending.kind === 'stuck';
-        await this.#conclude(job, outcome, args.payload, context);
-        return {
-          outcome,
-          startedAt,
-          finishedAt: clock.now(),
-          duration: clock.monotonic() - started,
-          log: [...log],
-          stuck,
-        };
-      },
-    );
+    const handled = this.#handle(job, startedAt, args, context);
+    const attempt = Promise.race([handled, aborting.stuck]).then(async (ending): Promise<Attempt> => {
+      this.#end(aborting);
+      const now = clock.now();
+      const { abort } = aborting;
+      // The first start is stored with the first outcome; until then it is this one.
+      const begun = { ...job, firstStartedAt: job.firstStartedAt ?? startedAt };
+      const outcome = judge({ ending, abort, job: begun, policy: this.#policyOf(job), now, random });
+      const stuck = ending.kind === 'stuck';
+      await this.#conclude(job, outcome, args.payload, context);
+      return {
+        outcome,
+        startedAt,
+        finishedAt: clock.now(),
+        duration: clock.monotonic() - started,
+        log: [...log],
+        stuck,
+      };
+    });
     const ended = Promise.all([handled, attempt]).then(() => undefined);
-    return { ...execution, attempt, ended };
+    return {
+      attempt,
+      ended,
+      abort: (kind, error) => {
+        this.#abort(aborting, kind, error);
+      },
+      abandon: () => {
+        this.#end(aborting);
+      },
+    };
   }
 
   /** Validates, asks the filters, runs, and turns every way to end into a value. */
@@ -170,39 +171,34 @@ export class JobExecutor {
   }
 
   /** Aborts when the attempt, or the job over all its attempts, has run for too long. */
-  async #watchTime(
-    job: JobDocument,
-    startedAt: Date,
-    execution: Pick<Execution, 'abort'>,
-    over: AbortSignal,
-  ): Promise<void> {
-    const { clock } = this.#parts;
+  #limitTime(job: JobDocument, startedAt: Date, aborting: Aborting): void {
     const timeout = this.timeoutOf(job);
     const left =
       job.maxRunningTime === null
         ? Infinity
         : (job.firstStartedAt ?? startedAt).getTime() + job.maxRunningTime - startedAt.getTime();
-    await clock.sleep(Math.min(timeout, left), over);
-    if (over.aborted) return;
-    if (left < timeout) execution.abort('ranTooLong', ranTooLongError(job.maxRunningTime ?? 0));
-    else
-      execution.abort(
-        'timeout',
-        new ChronosError('JOB_TIMEOUT', `the attempt passed its timeout of ${timeout} ms`),
-      );
+    const passed = (): void => {
+      if (left < timeout) this.#abort(aborting, 'ranTooLong', ranTooLongError(job.maxRunningTime ?? 0));
+      else {
+        const error = new ChronosError('JOB_TIMEOUT', `the attempt passed its timeout of ${timeout} ms`);
+        this.#abort(aborting, 'timeout', error);
+      }
+    };
+    aborting.deadlines.push(this.#deadlines.set(Math.min(timeout, left), passed));
   }
 
-  /** Resolves to `stuck` when the grace time has passed since the abort. On shutdown the caller keeps the time. */
-  #grace(aborted: AbortSignal, over: AbortSignal, kind: () => AbortKind | undefined): Promise<Ending> {
-    const { clock, options } = this.#parts;
-    return new Promise((resolve) => {
-      aborted.addEventListener('abort', () => {
-        if (kind() === 'shutdown') return;
-        void clock.sleep(options.timeoutGrace, over).then(() => {
-          if (!over.aborted) resolve({ kind: 'stuck' });
-        });
-      });
-    });
+  /** A handler that has not ended when the grace time has passed is stuck. On shutdown the caller keeps the time. */
+  #abort(aborting: Aborting, kind: AbortKind, error: Error): void {
+    if (!aborting.begin(kind, error) || kind === 'shutdown') return;
+    const passed = (): void => {
+      aborting.giveUp();
+    };
+    aborting.deadlines.push(this.#deadlines.set(this.#parts.options.timeoutGrace, passed));
+  }
+
+  #end(aborting: Aborting): void {
+    aborting.end();
+    for (const deadline of aborting.deadlines) this.#deadlines.clear(deadline);
   }
 
   #policyOf(job: JobDocument): RetryPolicy {
@@ -213,7 +209,7 @@ export class JobExecutor {
     };
   }
 
-  #contextOf(job: JobDocument, log: string[], signal: AbortSignal): JobContext {
+  #contextOf(job: JobDocument, log: string[], aborting: Aborting): JobContext {
     return {
       id: job._id,
       taskType: job.taskType,
@@ -232,7 +228,9 @@ export class JobExecutor {
       payload: job.payload,
       attempt: job.attempts + 1,
       fence: job.fence,
-      signal,
+      get signal() {
+        return aborting.signal;
+      },
       reportProgress: (value, note) => this.#parts.saveProgress(job, value, note ?? null),
       log: (line) => {
         if (log.length < MOST_LOG_LINES) log.push(cutText(String(line), LONGEST_LOG_LINE));

@@ -3,7 +3,7 @@ import type { Clock } from '../domain/clock.js';
 import { toError } from '../domain/errors.js';
 import { groupBy } from '../domain/group-by.js';
 import { isSuspect, type JobDocument } from '../domain/job.js';
-import { afterClaim, MOST_PAIRS, type DueFilter } from '../store/claim.js';
+import { afterClaim, MOST_PAIRS, type DueFilter, type DueJob } from '../store/claim.js';
 import type { LockGrant } from '../store/lock-fields.js';
 import type { Store } from '../store/store.js';
 import type { ClaimedJob, DoubtfulClaim } from './claimed-job.js';
@@ -43,7 +43,7 @@ interface Taken {
 interface Group {
   transition: 'claim' | 'buffer';
   lease: number;
-  jobs: JobDocument[];
+  jobs: DueJob[];
 }
 
 /** Finds due jobs and takes them, so that no two workers ever get the same one. */
@@ -105,7 +105,7 @@ export class JobPicker {
   }
 
   /** In order; at most one suspect, and only where it can start at once. After a lost round, from a random place. */
-  #choose(due: readonly JobDocument[], { slots, buffer }: PickRequest): JobDocument[] {
+  #choose(due: readonly DueJob[], { slots, buffer }: PickRequest): DueJob[] {
     const wanted = slots + buffer;
     const candidates = due.length > wanted ? this.#elsewhere(due, wanted) : [...due];
     const suspect = slots > 0 ? candidates.find(isSuspect) : undefined;
@@ -116,7 +116,7 @@ export class JobPicker {
   }
 
   /** Jobs from a random offset within the most urgent priority, so that workers do not fight for the head. */
-  #elsewhere(due: readonly JobDocument[], wanted: number): JobDocument[] {
+  #elsewhere(due: readonly DueJob[], wanted: number): DueJob[] {
     const urgent = due.filter((job) => job.priority === due[0]?.priority);
     const offset = Math.floor(this.#parts.random() * Math.max(1, urgent.length - wanted + 1));
     const rest = due.slice(urgent.length);
@@ -124,7 +124,7 @@ export class JobPicker {
   }
 
   /** Jobs that one statement can take: the same fence was read, the same lock is granted. */
-  #group(jobs: readonly JobDocument[], slots: number): Group[] {
+  #group(jobs: readonly DueJob[], slots: number): Group[] {
     const placed = jobs.map((job, index) => ({
       job,
       transition: index < slots ? ('claim' as const) : ('buffer' as const),

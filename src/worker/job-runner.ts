@@ -21,8 +21,6 @@ interface InFlight extends ClaimedJob {
   /** The lock was lost. When it is somebody else's, whatever the handler comes to is dropped. */
   lost: LossKind | undefined;
   settled: boolean;
-  /** Its outcome, which is being written, lets it run again: here not before it is out of the way. */
-  returning: boolean;
 }
 
 export interface RunnerParts {
@@ -33,6 +31,8 @@ export interface RunnerParts {
   events: EventBus;
   concurrency: number;
   timeoutGrace: number;
+  /** Whether outcomes of this task type are written alone, before the slot is free again. */
+  settlesAlone: (taskType: string) => boolean;
   /** Told of jobs that are locked here and will not run here. */
   onUnwanted: (claimed: readonly ClaimedJob[]) => void;
   /** A slot is free again; the handler ran for this many milliseconds, unless it never started. */
@@ -46,10 +46,17 @@ export class JobRunner {
   readonly #parts: RunnerParts;
   readonly #limit: LimitFunction;
   readonly #inFlight = new Map<string, InFlight>();
+  /** Those of them whose lock is gone or about to be: they may be due again. */
+  readonly #zombies = new Set<InFlight>();
+  readonly #running = new Set<InFlight>();
+  #suspects = 0;
+  #started = 0;
+  #lastStart = -Infinity;
   /** Claimed and not started, in order. Not in the limit's own queue: what is taken out again would stay there. */
   #queue: InFlight[] = [];
   /** Nobody waits any more for what is left. */
   #abandoned = false;
+  #refilling = false;
   #watchers: { holds: () => boolean; resolve: () => void }[] = [];
 
   constructor(parts: RunnerParts) {
@@ -59,7 +66,12 @@ export class JobRunner {
 
   /** Handlers at work, stuck ones included. */
   get running(): number {
-    return this.#count('running');
+    return this.#running.size;
+  }
+
+  /** Handlers that were ever started. */
+  get started(): number {
+    return this.#started;
   }
 
   get waiting(): number {
@@ -72,28 +84,22 @@ export class JobRunner {
 
   /** True when no slot will be free again: handlers that ignore their signal hold all of them. */
   get allStuck(): boolean {
-    const stuck = [...this.#inFlight.values()].filter(({ phase, settled }) => phase === 'running' && settled);
-    return stuck.length === this.#parts.concurrency;
+    const { concurrency } = this.#parts;
+    return this.#running.size === concurrency && [...this.#running].every(({ settled }) => settled);
   }
 
   /** How long the handler that started last has been running, in milliseconds; 0 when none runs. */
   get sinceLastStart(): number {
-    const now = this.#parts.clock.monotonic();
-    const ages = [...this.#inFlight.values()]
-      .filter(({ phase }) => phase === 'running')
-      .map(({ since }) => now - since);
-    return ages.length === 0 ? 0 : Math.min(...ages);
+    return this.#running.size === 0 ? 0 : this.#parts.clock.monotonic() - this.#lastStart;
   }
 
   get hasSuspect(): boolean {
-    return [...this.#inFlight.values()].some(({ job, phase }) => phase !== 'over' && isSuspect(job));
+    return this.#suspects > 0;
   }
 
   /** Ids that are due, or may soon be, while this process is not through with them: their lock is gone or returned. */
   get zombies(): string[] {
-    return [...this.#inFlight.values()]
-      .filter(({ lost, settled, returning }) => lost !== undefined || settled || returning)
-      .map(({ job }) => job._id);
+    return [...this.#zombies].map(({ job }) => job._id);
   }
 
   get ids(): string[] {
@@ -112,7 +118,6 @@ export class JobRunner {
       execution: undefined,
       lost: undefined,
       settled: false,
-      returning: false,
     }));
     locks.hold(
       entries.map((entry) => ({
@@ -128,7 +133,10 @@ export class JobRunner {
         },
       })),
     );
-    for (const entry of entries) this.#inFlight.set(entry.job._id, entry);
+    for (const entry of entries) {
+      this.#inFlight.set(entry.job._id, entry);
+      if (isSuspect(entry.job)) this.#suspects++;
+    }
     this.#queue.push(...entries);
     this.#fillSlots();
     return wanted;
@@ -203,14 +211,35 @@ export class JobRunner {
   }
 
   #fillSlots(): void {
-    for (const entry of this.#queue.splice(0, Math.max(0, this.#unused))) {
+    const entries = this.#queue.splice(0, Math.max(0, this.#unused));
+    const buffered = entries.filter(({ job }) => job.status === 'QUEUED');
+    if (buffered.length > 0) {
+      this.#parts.locks.started(
+        buffered.map((entry) => ({
+          id: entry.job._id,
+          token: entry.token,
+          renewUntil: this.#renewUntil(entry),
+        })),
+      );
+    }
+    for (const entry of entries) {
       // Told only once the limit has let go of the slot: who asks for free slots before that sees none.
       void this.#limit(() => this.#run(entry)).then((duration) => {
-        this.#fillSlots();
+        this.#refill();
         this.#progressed();
         this.#parts.onSlotFree(duration);
       });
     }
+  }
+
+  /** All slots that free in one turn of the event loop are filled together: their locks are told of in one message. */
+  #refill(): void {
+    if (this.#refilling || this.#queue.length === 0) return;
+    this.#refilling = true;
+    setImmediate(() => {
+      this.#refilling = false;
+      this.#fillSlots();
+    });
   }
 
   /** One slot, from the start of the handler until it has really ended; resolves to how long that took. */
@@ -225,16 +254,17 @@ export class JobRunner {
     }
     entry.phase = 'running';
     entry.since = clock.monotonic();
-    if (job.status === 'QUEUED') {
-      locks.started(job._id, token, this.#renewUntil(entry));
-      settler.begin({ jobId: job._id, token, startedAt: clock.now() });
-    }
+    this.#running.add(entry);
+    this.#lastStart = entry.since;
+    this.#started++;
+    if (job.status === 'QUEUED') settler.begin({ jobId: job._id, token, startedAt: clock.now() });
     events.emit('job:start', attemptOf(job));
     const execution = executor.run(job);
     entry.execution = execution;
     const finished = execution.attempt.then((attempt) => this.#finish(entry, attempt));
     await execution.ended;
-    entry.phase = 'over';
+    if (this.#parts.settlesAlone(job.taskType)) await finished;
+    this.#over(entry);
     void finished.then((again) => {
       this.#forget(entry);
       // Not before: as long as it is in flight, the same job is left out of claims.
@@ -252,13 +282,16 @@ export class JobRunner {
     // One that still runs is not given back: it would run twice at once. Its lock runs out instead.
     const keepLocked = attempt.stuck && attempt.outcome.kind === 'givenBack';
     if (entry.lost !== 'gone' && !keepLocked) {
-      entry.returning = goesOn(attempt.outcome);
-      const settlement = await settler.settle(job, token, attempt);
+      if (goesOn(attempt.outcome)) this.#zombies.add(entry);
+      const alone = this.#parts.settlesAlone(job.taskType);
+      const settlement = await settler.settle(job, token, attempt, alone);
       if (settlement.settled) announce(events, job, settlement.outcome, attempt.duration);
       else this.#announceLoss(entry);
       again = settlement.settled && goesOn(settlement.outcome);
     }
     entry.settled = true;
+    // Its handler has not ended, and the job is nobody's or finished.
+    if (entry.phase === 'running') this.#zombies.add(entry);
     locks.release([{ id: job._id, token }]);
     this.#progressed();
     return again;
@@ -272,6 +305,7 @@ export class JobRunner {
     }
     if (kind === 'gone') this.#announceLoss(entry);
     else entry.lost ??= kind;
+    this.#zombies.add(entry);
     entry.execution?.abort(
       'lockLost',
       new ChronosError('LOCK_LOST', `the lock on job '${entry.job._id}' was lost`),
@@ -281,12 +315,14 @@ export class JobRunner {
   #announceLoss(entry: InFlight): void {
     if (entry.lost === 'gone') return;
     entry.lost = 'gone';
+    this.#zombies.add(entry);
     this.#parts.events.emit('job:lockLost', attemptOf(entry.job));
   }
 
   #forget(entry: InFlight): void {
     if (entry.phase === 'waiting') this.#queue = this.#queue.filter((other) => other !== entry);
-    entry.phase = 'over';
+    this.#over(entry);
+    this.#zombies.delete(entry);
     this.#parts.locks.release([{ id: entry.job._id, token: entry.token }]);
     this.#inFlight.delete(entry.job._id);
     this.#progressed();
@@ -298,9 +334,9 @@ export class JobRunner {
     return clock.monotonic() + executor.timeoutOf(job) + 2 * timeoutGrace;
   }
 
-  #count(phase: InFlight['phase']): number {
-    let count = 0;
-    for (const entry of this.#inFlight.values()) if (entry.phase === phase) count++;
-    return count;
+  #over(entry: InFlight): void {
+    if (entry.phase !== 'over' && isSuspect(entry.job)) this.#suspects--;
+    entry.phase = 'over';
+    this.#running.delete(entry);
   }
 }

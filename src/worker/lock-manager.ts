@@ -7,7 +7,7 @@ import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/service.js';
 import type { Lease } from '../store/renew.js';
 import type { Store } from '../store/store.js';
-import { leaseKey, type KeptLease, type Renewer } from './renewer.js';
+import { leaseKey, type Begun, type KeptLease, type Renewer } from './renewer.js';
 
 /** `gone`: somebody else has the lock. `overdue`: it was not renewed in time, so somebody else might soon. */
 export type LossKind = 'gone' | 'overdue';
@@ -122,12 +122,17 @@ export class LockManager extends PeriodicService {
     if (leases.some(({ length }) => length < this.#shortest)) this.wake();
   }
 
-  /** A buffered job starts now. */
-  started(id: string, token: string, renewUntil: number): void {
-    const held = this.#held.get(leaseKey(id, token));
-    if (held === undefined) return;
-    held.lease = { ...held.lease, buffered: false, renewUntil };
-    this.#parts.renewer.keep([held.lease]);
+  /** Buffered jobs start now. */
+  started(jobs: readonly { id: string; token: string; renewUntil: number }[]): void {
+    const begun: Begun[] = [];
+    for (const { id, token, renewUntil } of jobs) {
+      const held = this.#held.get(leaseKey(id, token));
+      if (held === undefined) continue;
+      held.lease.buffered = false;
+      held.lease.renewUntil = renewUntil;
+      begun.push([held.lease.key, renewUntil]);
+    }
+    this.#parts.renewer.begin(begun);
   }
 
   /** True while the lock is sure to be this process's. */

@@ -24,7 +24,6 @@ export interface PollLoopParts {
   bufferSize: BufferSize;
   queues: readonly string[];
   taskTypes: () => readonly string[];
-  concurrency: number;
   pollInterval: number;
   giveBack: (claimed: readonly ClaimedJob[]) => Promise<void>;
   /** One claim at a time in this process: each counts the slots the one before it has left. */
@@ -42,6 +41,8 @@ export class PollLoop extends PeriodicService {
   #hungry = false;
   /** The last claim may have left suspects out, which wait for a slot and for each other. */
   #leftSuspects = false;
+  #claimedAt = 0;
+  #startedBefore = 0;
 
   constructor(parts: PollLoopParts) {
     super(parts.clock, parts.events);
@@ -86,7 +87,6 @@ export class PollLoop extends PeriodicService {
       this.#hungry = true;
       return [];
     }
-    const began = clock.monotonic();
     const request = {
       slots,
       buffer: room - slots,
@@ -94,19 +94,27 @@ export class PollLoop extends PeriodicService {
       exclude: runner.zombies,
     };
     const claimed = await picker.pick(request);
-    bufferSize.observeClaim(clock.monotonic() - began);
-    this.#hungry = claimed.length === room;
+    const now = clock.monotonic();
+    const isFull = claimed.length === room;
+    // After a time without work it says nothing how much was started since.
+    if (this.#hungry) {
+      const started = runner.started - this.#startedBefore;
+      bufferSize.observeClaim(started, now - this.#claimedAt, isFull && runner.freeSlots > 0);
+    }
+    this.#hungry = isFull;
+    this.#startedBefore = runner.started;
+    this.#claimedAt = now;
     this.#leftSuspects = slots === 0 || request.withoutSuspects || claimed.some(({ job }) => isSuspect(job));
     return claimed;
   }
 
-  /** How many jobs can be taken now: free slots, and the rest of the buffer. */
+  /** How many jobs can be taken now: free slots, and the buffer once half of it is used up, so that claims are large. */
   #room(): number {
-    const { runner, settler, bufferSize, concurrency } = this.#parts;
+    const { runner, settler, bufferSize } = this.#parts;
     if (settler.pending > MOST_UNSETTLED) return 0;
-    return (
-      runner.freeSlots + Math.max(0, bufferSize.target(concurrency, runner.sinceLastStart) - runner.waiting)
-    );
+    const buffer = bufferSize.target(runner.sinceLastStart);
+    const ahead = runner.waiting > buffer / 2 ? 0 : buffer - runner.waiting;
+    return runner.freeSlots + ahead;
   }
 
   /** `after`: from before the claim, or what became due during it would be in neither. */

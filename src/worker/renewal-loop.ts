@@ -2,7 +2,7 @@ import type { Clock } from '../domain/clock.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/service.js';
 import type { Lease } from '../store/renew.js';
-import { leaseKey, type KeptLease, type RenewalReport } from './renewer.js';
+import { leaseKey, type Begun, type KeptLease, type RenewalReport } from './renewer.js';
 
 const IDLE = 60_000;
 
@@ -15,6 +15,7 @@ export class RenewalLoop extends PeriodicService {
   readonly #renew: RenewLeases;
   readonly #report: Pick<RenewalReport, 'renewed' | 'lost'>;
   #lastBeat: number;
+  #plannedFor = Infinity;
 
   constructor(
     clock: Clock,
@@ -29,9 +30,16 @@ export class RenewalLoop extends PeriodicService {
   }
 
   keep(leases: readonly KeptLease[]): void {
-    const before = this.#nextAt();
     for (const lease of leases) this.#leases.set(lease.key, lease);
-    if (this.#nextAt() < before) this.wake();
+    if (leases.some((lease) => dueAt(lease) < this.#plannedFor)) this.wake();
+  }
+
+  /** Buffered jobs have started. */
+  begin(begun: readonly Begun[]): void {
+    for (const [key, renewUntil] of begun) {
+      const lease = this.#leases.get(key);
+      if (lease !== undefined) Object.assign(lease, { buffered: false, renewUntil });
+    }
   }
 
   drop(keys: readonly string[]): void {
@@ -57,7 +65,8 @@ export class RenewalLoop extends PeriodicService {
       if (renewed.length > 0) this.#report.renewed(renewed, sentAt);
       if (gone.size > 0) this.#report.lost([...gone]);
     }
-    return this.#nextAt() - this.clock.monotonic();
+    this.#plannedFor = this.#nextAt();
+    return this.#plannedFor - this.clock.monotonic();
   }
 
   protected override get longestRetry(): number {

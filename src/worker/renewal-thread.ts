@@ -54,6 +54,9 @@ async function main(): Promise<void> {
       case 'keep':
         loop.keep(message.leases);
         return;
+      case 'begin':
+        loop.begin(message.begun);
+        return;
       case 'drop':
         loop.drop(message.keys);
         return;

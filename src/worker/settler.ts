@@ -13,7 +13,11 @@ import type { Settled } from '../store/settle.js';
 import type { Store } from '../store/store.js';
 import type { Attempt } from './job-executor.js';
 
-const LARGEST_BATCH = 500;
+const LARGEST_BATCH = 1000;
+/** Writes under way at the same time: while the server works on one, this process prepares the next. */
+const MOST_WRITES = 2;
+/** A buffered job that has not settled by then is marked as running. Milliseconds; most are through long before. */
+const MARK_AFTER = 25;
 const FIRST_RETRY = 100;
 const LONGEST_RETRY = 5000;
 /** A write the server refuses, not for lack of a connection, is not tried more often than this. */
@@ -40,16 +44,20 @@ export interface SettlerParts {
 }
 
 /**
- * Writes outcomes, fenced, then their rows in the execution log. What arrives while a write is under way goes
+ * Writes outcomes, fenced, then their rows in the execution log. What arrives while writes are under way goes
  * with the next one: a job alone settles at once, many settle together, and no timer is needed for it.
  */
 export class Settler {
   readonly #parts: SettlerParts;
   readonly #abandoned = new AbortController();
+  readonly #writes = new Set<Promise<void>>();
   #waiting: Item[] = [];
-  #begun: Begun[] = [];
-  #busy = 0;
-  #flushing: Promise<void> | undefined;
+  /** Outcomes in the writes under way. */
+  #writing = 0;
+  #gathering = false;
+  /** Buffered jobs that have started and are not marked. */
+  #begun = new Map<string, Begun>();
+  #marking: Promise<void> | undefined;
 
   constructor(parts: SettlerParts) {
     this.#parts = parts;
@@ -57,62 +65,76 @@ export class Settler {
 
   /** Outcomes that are not written yet. */
   get pending(): number {
-    return this.#waiting.length + this.#busy;
+    return this.#waiting.length + this.#writing;
   }
 
-  /** Resolves when the outcome is written, or can never be. */
-  settle(job: JobDocument, token: string, attempt: Attempt): Promise<Settlement> {
+  /** Resolves when the outcome is written, or can never be. `alone`: in a write of its own, now. */
+  settle(job: JobDocument, token: string, attempt: Attempt, alone = false): Promise<Settlement> {
+    this.#begun.delete(beginKey(job._id, token));
     return new Promise((resolve) => {
-      this.#waiting.push({ job, token, attempt, outcome: attempt.outcome, refusals: 0, resolve });
-      this.#flush();
+      const item = { job, token, attempt, outcome: attempt.outcome, refusals: 0, resolve };
+      if (alone) this.#begin([item]);
+      else {
+        this.#waiting.push(item);
+        this.#flush();
+      }
     });
   }
 
-  /** Marks a buffered job RUNNING, along with the next write. */
+  /** Marks a buffered job RUNNING, unless it settles before that is worth a write. */
   begin(begun: Begun): void {
-    this.#begun.push(begun);
-    this.#flush();
+    this.#begun.set(beginKey(begun.jobId, begun.token), begun);
+    this.#marking ??= this.#mark().finally(() => (this.#marking = undefined));
   }
 
   /** Resolves when everything given so far is written. */
   async flushed(): Promise<void> {
-    while (this.#flushing !== undefined) await this.#flushing;
+    while (this.#waiting.length > 0 || this.#writes.size > 0) {
+      await (this.#writes.size > 0 ? Promise.all(this.#writes) : new Promise(setImmediate));
+    }
+    await this.#marking;
   }
 
   /** Gives up on what cannot be written: the locks run out, and others recover the jobs. */
   abandon(): void {
+    this.#begun.clear();
     this.#abandoned.abort();
   }
 
   #flush(): void {
-    this.#flushing ??= this.#work().finally(() => {
-      this.#flushing = undefined;
-      if (this.#waiting.length + this.#begun.length > 0) this.#flush();
+    if (this.#gathering || this.#waiting.length === 0 || this.#writes.size >= MOST_WRITES) return;
+    this.#gathering = true;
+    // Whatever settles in the same turn of the event loop goes along.
+    setImmediate(() => {
+      this.#gathering = false;
+      this.#begin(this.#waiting.splice(0, LARGEST_BATCH));
+      this.#flush();
     });
   }
 
-  async #work(): Promise<void> {
-    // Whatever settles in the same turn of the event loop goes along.
-    await new Promise(setImmediate);
-    while (this.#waiting.length + this.#begun.length > 0) {
-      const items = this.#waiting.splice(0, LARGEST_BATCH);
-      this.#busy = items.length;
-      await this.#mark(items);
-      await this.#write(items);
-      this.#busy = 0;
-    }
+  #begin(items: readonly Item[]): void {
+    this.#writing += items.length;
+    const write = this.#write(items).finally(() => {
+      this.#writing -= items.length;
+      this.#writes.delete(write);
+      this.#flush();
+    });
+    this.#writes.add(write);
   }
 
   /** Best effort: a mark that is lost makes a crash look like a job that had not started, which counts nothing. */
-  async #mark(items: readonly Item[]): Promise<void> {
-    const settled = new Set(items.map(({ token, job }) => `${token}/${job._id}`));
-    const begun = this.#begun.filter(({ token, jobId }) => !settled.has(`${token}/${jobId}`));
-    this.#begun = [];
-    if (begun.length === 0) return;
-    try {
-      await this.#parts.store.markBegun(begun);
-    } catch (error) {
-      this.#report('mark jobs as running', error, 1, 0);
+  async #mark(): Promise<void> {
+    const { clock, store } = this.#parts;
+    while (this.#begun.size > 0 && !this.#abandoned.signal.aborted) {
+      await clock.sleep(MARK_AFTER, this.#abandoned.signal);
+      const begun = [...this.#begun.values()];
+      this.#begun.clear();
+      if (begun.length === 0) return;
+      try {
+        await store.markBegun(begun);
+      } catch (error) {
+        this.#report('mark jobs as running', error, 1, 0);
+      }
     }
   }
 
@@ -237,6 +259,10 @@ export class Settler {
   #report(operation: string, error: unknown, failures: number, retryIn: number): void {
     this.#parts.events.emit('worker:trouble', { operation, error: toError(error), failures, retryIn });
   }
+}
+
+function beginKey(jobId: string, token: string): string {
+  return `${token}/${jobId}`;
 }
 
 function errorOf(outcome: Outcome): StoredError | null {

@@ -1,5 +1,5 @@
 import type { ClockAnchor } from '../runtime/database-clock.js';
-import type { KeptLease } from './renewer.js';
+import type { Begun, KeptLease } from './renewer.js';
 
 export interface ThreadInput {
   uri: string;
@@ -9,6 +9,7 @@ export interface ThreadInput {
 
 export type ToThread =
   | { kind: 'keep'; leases: readonly KeptLease[] }
+  | { kind: 'begin'; begun: readonly Begun[] }
   | { kind: 'drop'; keys: readonly string[] }
   | { kind: 'beat'; anchor: ClockAnchor | undefined }
   | { kind: 'stop' };

@@ -5,7 +5,7 @@ import { ChronosError } from '../domain/errors.js';
 import type { ClockAnchor } from '../runtime/database-clock.js';
 import { systemClock } from '../runtime/system-clock.js';
 import { within } from '../runtime/within.js';
-import type { KeptLease, Renewer, RenewalReport } from './renewer.js';
+import type { Begun, KeptLease, Renewer, RenewalReport } from './renewer.js';
 import type { FromThread, ThreadInput, ToThread } from './thread-messages.js';
 
 // The extension is this module's own, so that it loads from dist/ and when TypeScript is run directly.
@@ -27,6 +27,7 @@ interface Thread {
 export class ThreadRenewer implements Renewer {
   readonly #input: ThreadInput;
   readonly #leases = new Map<string, KeptLease>();
+  #dropped: string[] = [];
   #thread: Thread | undefined;
   #report: RenewalReport | undefined;
   #stopping = new AbortController();
@@ -49,9 +50,16 @@ export class ThreadRenewer implements Renewer {
     this.#tell({ kind: 'keep', leases });
   }
 
+  /** The leases themselves are the lock manager's own, and up to date. */
+  begin(begun: readonly Begun[]): void {
+    this.#tell({ kind: 'begin', begun });
+  }
+
+  /** Told once for all that end in the same turn of the event loop: to renew one too many is harmless. */
   drop(keys: readonly string[]): void {
     for (const key of keys) this.#leases.delete(key);
-    this.#tell({ kind: 'drop', keys });
+    if (this.#dropped.length === 0) setImmediate(() => this.#tellDropped());
+    this.#dropped.push(...keys);
   }
 
   beat(anchor: ClockAnchor | undefined): void {
@@ -75,6 +83,11 @@ export class ThreadRenewer implements Renewer {
     await thread.worker.terminate();
     await this.#respawning;
     this.#leases.clear();
+  }
+
+  #tellDropped(): void {
+    this.#tell({ kind: 'drop', keys: this.#dropped });
+    this.#dropped = [];
   }
 
   #tell(message: ToThread): void {

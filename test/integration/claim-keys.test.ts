@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { JobDocument } from '../../src/domain/job.js';
+import type { DueJob } from '../../src/store/claim.js';
 import type { DueFilter } from '../../src/store/claim.js';
 import { createStore, type Store } from '../../src/store/store.js';
 import { aJob } from '../support/a-job.js';
@@ -140,7 +141,7 @@ describe('keys examined, beside 200,000 finished and 100,000 future jobs', () =>
 
   it('C2 claiming 100 of 40 task types: 139 keys', async () => {
     await insert(1000, (index) => ({ queue: 'queue-0', taskType: TYPES[index % 40]! }));
-    let found: JobDocument[] = [];
+    let found: DueJob[] = [];
     const work = await measure(async () => (found = await store.findDue(filter(), 100)));
     assert.equal(found.length, 100);
     assertBounded(work, 139, 100);
@@ -148,7 +149,7 @@ describe('keys examined, beside 200,000 finished and 100,000 future jobs', () =>
 
   it('C2 claiming 100 of 200 pairs: 299 keys', async () => {
     await insert(2000, byPair);
-    let found: JobDocument[] = [];
+    let found: DueJob[] = [];
     const work = await measure(async () => (found = await store.findDue(filter({ queues: QUEUES }), 100)));
     assert.equal(found.length, 100);
     assertBounded(work, 299, 100);
@@ -156,7 +157,7 @@ describe('keys examined, beside 200,000 finished and 100,000 future jobs', () =>
 
   it('C2 claiming 100 of 201 pairs: split, and still no more than twice a find', async () => {
     await insert(2010, (index) => ({ queue: 'queue-0', taskType: TYPES[index % 201]! }));
-    let found: JobDocument[] = [];
+    let found: DueJob[] = [];
     const work = await measure(async () => (found = await store.findDue(filter({ taskTypes: TYPES }), 100)));
     assert.equal(found.length, 100);
     assert.equal(work.length, 2);

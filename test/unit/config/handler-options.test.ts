@@ -5,7 +5,8 @@ import { resolveHandlerOptions } from '../../../src/config/handler-options.js';
 describe('resolveHandlerOptions', () => {
   it('reads, freezes, and leaves out what was left out', () => {
     const schema = z.object({ to: z.string() });
-    const options = { timeout: '2m', lease: '10s', retries: { max: 5, base: '2s' }, schema };
+    const retries = { max: 5, base: '2s' };
+    const options = { timeout: '2m', lease: '10s', retries, schema, settle: 'immediate' };
     const resolved = resolveHandlerOptions('emails', options);
     assert.deepEqual(
       { ...resolved, schema: undefined },
@@ -14,6 +15,7 @@ describe('resolveHandlerOptions', () => {
         lease: 10_000,
         retries: { max: 5, base: 2000 },
         schema: undefined,
+        settle: 'immediate',
       },
     );
     assert.equal(resolved.schema, schema);
@@ -30,12 +32,13 @@ describe('resolveHandlerOptions', () => {
   });
 
   it('names every fault, with the handler it belongs to', () => {
-    assert.throws(() => resolveHandlerOptions('emails', { timout: 1, lease: 1, schema: {} }), {
+    assert.throws(() => resolveHandlerOptions('emails', { timout: 1, lease: 1, schema: {}, settle: 'now' }), {
       message: [
-        '3 faults:',
+        '4 faults:',
         "  - options of handler 'emails'.timout is not an option (did you mean 'timeout'?)",
         "  - options of handler 'emails'.lease must be at least 500 ms, got 1",
         "  - options of handler 'emails'.schema must be a schema that follows Standard Schema, got an object",
+        "  - options of handler 'emails'.settle must be one of batched, immediate, got 'now'",
       ].join('\n'),
     });
   });

@@ -94,7 +94,6 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
       bufferSize: new BufferSize(),
       queues: ['default'],
       taskTypes: () => ['work'],
-      concurrency: 1,
       pollInterval: 5000,
       giveBack: async () => undefined,
       exclusively: (work) => work(),
@@ -122,6 +121,7 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
       renewer: {
         start: async () => undefined,
         keep: () => undefined,
+        begin: () => undefined,
         drop: () => undefined,
         beat: round,
         drain: () => undefined,

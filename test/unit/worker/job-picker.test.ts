@@ -17,7 +17,7 @@ interface Batch {
 const NOW = new Date('2026-01-01T00:00:00Z');
 const jobs = (count: number, fields: Partial<JobDocument> = {}): JobDocument[] =>
   Array.from({ length: count }, () => aJob(fields));
-const ids = (some: readonly JobDocument[]): string[] => some.map(({ _id }) => _id);
+const ids = (some: readonly Pick<JobDocument, '_id'>[]): string[] => some.map(({ _id }) => _id);
 
 describe('JobPicker', () => {
   let clock: ManualClock;

@@ -166,8 +166,10 @@ describe('LockManager', () => {
     hold('a', { buffered: true, renewUntil: 0 });
     await pass(3000);
     assert.deepEqual(times(), [2000]);
-    locks.started('a', 'token', 5000);
-    locks.started('unknown', 'token', 5000);
+    locks.started([
+      { id: 'a', token: 'token', renewUntil: 5000 },
+      { id: 'unknown', token: 'token', renewUntil: 5000 },
+    ]);
     await pass(8000);
     assert.deepEqual(times(), [2000, 4000]);
     assert.match(lost.join(), /^a overdue at /);

@@ -60,7 +60,6 @@ describe('PollLoop', () => {
       bufferSize: new BufferSize(),
       queues: ['default'],
       taskTypes: () => ['work'],
-      concurrency: 2,
       pollInterval: 5000,
       giveBack: async (claimed) => void givenBack.push(...claimed),
       exclusively: (work) => work(),

@@ -81,7 +81,7 @@ describe('Settler', () => {
     assert.deepEqual([settler.pending, clock.sleepers], [0, 0]);
   });
 
-  function settle(outcome: Outcome = DONE, id = 'job', token = 'token'): Promise<Settlement> {
+  function settle(outcome: Outcome = DONE, id = 'job', token = 'token', alone = false): Promise<Settlement> {
     const attempt = {
       outcome,
       startedAt: STARTED,
@@ -90,7 +90,7 @@ describe('Settler', () => {
       log: ['line'],
       stuck: false,
     };
-    return settler.settle(aJob({ _id: id, status: 'RUNNING', fence: 4, attempts: 1 }), token, attempt);
+    return settler.settle(aJob({ _id: id, status: 'RUNNING', fence: 4, attempts: 1 }), token, attempt, alone);
   }
 
   async function pass(ms: number): Promise<void> {
@@ -139,26 +139,47 @@ describe('Settler', () => {
     );
   });
 
-  it('writes what comes during a write with the next one', async () => {
-    const first = signal<Settled[]>();
-    write = () => first.promise;
+  it('writes what comes while two writes are under way with the next one', async () => {
+    const [first, second] = [signal<Settled[]>(), signal<Settled[]>()];
+    const writes = [first.promise, second.promise];
+    write = (given) => writes.shift() ?? Promise.resolve(given.map(() => 'settled'));
     const all = [settle(DONE, 'a')];
     await turns();
-    all.push(settle(DONE, 'b'), settle(DONE, 'c'));
+    all.push(settle(DONE, 'b'));
     await turns();
-    assert.deepEqual(calls, ['settle 1']);
-    assert.equal(settler.pending, 3);
-    write = async (given) => given.map(() => 'settled');
+    all.push(settle(DONE, 'c'), settle(DONE, 'd'));
+    await turns();
+    assert.deepEqual(calls, ['settle 1', 'settle 1']);
+    assert.equal(settler.pending, 4);
     first.fire(['settled']);
-    await Promise.all(all);
-    assert.deepEqual(calls, ['settle 1', 'log 1', 'settle 2', 'log 2']);
+    await Promise.all([all[0], all[2], all[3]]);
+    assert.deepEqual(calls, ['settle 1', 'settle 1', 'log 1', 'settle 2', 'log 2']);
+    second.fire(['settled']);
+    await all[1];
+    await settler.flushed();
+    assert.equal(settler.pending, 0);
   });
 
-  it('writes five hundred at the most in one go', async () => {
-    await Promise.all(Array.from({ length: 1200 }, (_, i) => settle(DONE, `job-${i}`)));
+  it('writes one alone that asks for it, and does not let it wait for the others', async () => {
+    const slow = signal<Settled[]>();
+    write = () => slow.promise;
+    const others = [settle(DONE, 'a')];
+    await turns();
+    others.push(settle(DONE, 'b'));
+    await turns();
+    others.push(settle(DONE, 'c'));
+    write = all('settled');
+    assert.deepEqual(await settle(DONE, 'd', 'token', true), { settled: true, outcome: DONE });
+    assert.deepEqual(calls, ['settle 1', 'settle 1', 'settle 1', 'log 1']);
+    slow.fire(['settled']);
+    await Promise.all(others);
+  });
+
+  it('writes a thousand at the most in one go', async () => {
+    await Promise.all(Array.from({ length: 2400 }, (_, i) => settle(DONE, `job-${i}`)));
     assert.deepEqual(
       calls.filter((call) => call.startsWith('settle')),
-      ['settle 500', 'settle 500', 'settle 200'],
+      ['settle 1000', 'settle 1000', 'settle 400'],
     );
   });
 
@@ -337,31 +358,58 @@ describe('Settler', () => {
     const start = (jobId: string, token = 'token'): void =>
       settler.begin({ jobId, token, startedAt: STARTED });
 
-    it('together', async () => {
+    it('together, once they have run for a while', async () => {
       start('a');
       start('b');
+      await turns();
+      assert.deepEqual(calls, []);
+      clock.advance(25);
       await settler.flushed();
       assert.deepEqual(calls, ['mark 2']);
     });
 
-    it('unless they settle in the same go', async () => {
+    it('unless they settle before', async () => {
       start('a');
       start('b');
       start('c', 'another token');
       await Promise.all([settle(DONE, 'a'), settle(DONE, 'c')]);
+      clock.advance(25);
+      await settler.flushed();
+      assert.deepEqual(
+        begun.map(({ jobId, token }) => `${jobId} ${token}`),
+        ['b token', 'c another token'],
+      );
+      assert.deepEqual(calls, ['settle 2', 'log 2', 'mark 2']);
+    });
+
+    it('each of them once', async () => {
+      start('a');
+      clock.advance(25);
+      await settler.flushed();
+      start('b');
+      clock.advance(25);
+      await settler.flushed();
       assert.deepEqual(
         begun.map(({ jobId }) => jobId),
-        ['b', 'c'],
+        ['a', 'b'],
       );
-      assert.deepEqual(calls, ['mark 2', 'settle 2', 'log 2']);
+    });
+
+    it('not any more once it gave up', async () => {
+      start('a');
+      settler.abandon();
+      await settler.flushed();
+      assert.deepEqual([calls, clock.sleepers], [[], 0]);
     });
 
     it('as well as it can', async () => {
       const trouble = recordEvents(events, 'worker:trouble');
       mark = () => Promise.reject(lostReply());
       start('a');
+      clock.advance(25);
       assert.deepEqual(await settle(DONE, 'b'), { settled: true, outcome: DONE });
-      assert.deepEqual(calls, ['mark 1', 'settle 1', 'log 1']);
+      await settler.flushed();
+      assert.deepEqual(calls.toSorted(), ['log 1', 'mark 1', 'settle 1']);
       assert.equal(trouble.length, 1);
     });
   });

@@ -1,0 +1,101 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { DispatchRequest, Scheduler as SchedulerClass } from '../../src/index.js';
+import { Notes, sharedNow, type Context, type Report, type Role, type Work } from './roles.js';
+
+// What people run is the built package.
+const built = new URL('../../dist/src/index.js', import.meta.url).href;
+const { Scheduler } = (await import(built)) as { Scheduler: typeof SchedulerClass };
+
+type Of<Name extends Role['name']> = Extract<Role, { name: Name }>;
+
+const PROGRESS_MS = 20;
+
+const HANDLERS: Record<Work, (payload: { index: number }) => unknown> = {
+  noop: () => undefined,
+  result: ({ index }) => ({ index }),
+  sleep: () => pause(5),
+};
+
+export const chronosRoles = {
+  async work({ uri, stopped, progress }: Context, { total, concurrency, work }: Of<'work'>): Promise<Report> {
+    const notes = new Notes();
+    const worker = new Scheduler({ uri, concurrency });
+    const handler = HANDLERS[work];
+    worker.registerHandler('noop', (payload: { index: number }, job) => {
+      notes.started(job.id);
+      return handler(payload);
+    });
+    let done = 0;
+    const over = new Promise<void>((resolve) => {
+      worker.on('job:complete', () => {
+        if (++done === total) resolve();
+      });
+    });
+    await worker.start();
+    const ticking = setInterval(() => progress(done), PROGRESS_MS);
+    await Promise.race([over, stopped]);
+    clearInterval(ticking);
+    progress(done);
+    const report = notes.report(done);
+    await worker.stop();
+    return report;
+  },
+
+  async answer({ uri, ready }: Context, { count, load }: Of<'answer'>): Promise<Report> {
+    const notes = new Notes();
+    const worker = new Scheduler({ uri, concurrency: 20 });
+    const over = new AbortController();
+    worker.registerHandler('ask', ({ at }: { at: number }, job) => {
+      notes.started(job.id);
+      if (notes.latencies.push(sharedNow() - at) === count) over.abort();
+    });
+    worker.registerHandler('noop', () => pause(5));
+    await worker.start();
+    ready();
+    while (!over.signal.aborted) {
+      if (load > 0) await worker.dispatchMany(requests(load));
+      await pause(100, undefined, { signal: over.signal }).catch(() => undefined);
+    }
+    const report = notes.report(notes.latencies.length);
+    await worker.stop();
+    return report;
+  },
+
+  async ask({ uri }: Context, { count, gap }: Of<'ask'>): Promise<Report> {
+    const notes = new Notes();
+    const client = new Scheduler({ uri });
+    for (let index = 0; index < count; index++) {
+      await client.dispatch('ask', { at: sharedNow() }, { priority: 1 });
+      await pause(gap);
+    }
+    const report = notes.report(count);
+    await client.stop();
+    return report;
+  },
+
+  async enqueue({ uri }: Context, { total, how }: Of<'enqueue'>): Promise<Report> {
+    const notes = new Notes();
+    const client = new Scheduler({ uri });
+    if (how === 'bulk') await client.dispatchMany(requests(total));
+    else for (const { taskType, payload } of requests(total)) await client.dispatch(taskType, payload);
+    const report = notes.report(total);
+    await client.stop();
+    return report;
+  },
+
+  async idle({ uri, stopped, ready }: Context): Promise<Report> {
+    const notes = new Notes();
+    const worker = new Scheduler({ uri });
+    worker.registerHandler('noop', () => undefined);
+    await worker.start();
+    ready();
+    await stopped;
+    const report = notes.report(0);
+    await worker.stop();
+    return report;
+  },
+};
+
+function* requests(total: number): Generator<DispatchRequest> {
+  for (let index = 0; index < total; index++) yield { taskType: 'noop', payload: { index } };
+}

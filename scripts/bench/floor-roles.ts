@@ -1,0 +1,171 @@
+// The floor of every figure: the same writes with the driver alone, and no scheduler around them.
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { mongo } from 'mongoose';
+import mongoose from 'mongoose';
+import { executionRow, type ExecutionDocument } from '../../src/domain/execution.js';
+import type { JobDocument } from '../../src/domain/job.js';
+import { AS_DUE } from '../../src/store/claim.js';
+import { CLAIM_KEYS } from '../../src/store/models.js';
+import { Notes, sharedNow, type Context, type Report, type Role, type Work } from './roles.js';
+import { sampleJob } from './sample-job.js';
+
+type Of<Name extends Role['name']> = Extract<Role, { name: Name }>;
+
+const DAY = 86_400_000;
+const CHUNK = 1000;
+const BY_ID = { hint: { _id: 1 } } as const;
+
+interface Floor {
+  jobs: mongo.Collection<JobDocument>;
+  executions: mongo.Collection<ExecutionDocument>;
+  close: () => Promise<void>;
+}
+
+interface Claim {
+  jobs: JobDocument[];
+  token: string;
+  now: Date;
+}
+
+async function open(uri: string): Promise<Floor> {
+  const connection = await mongoose
+    .createConnection(uri, { writeConcern: { w: 'majority', journal: true } })
+    .asPromise();
+  const db = connection.getClient().db(connection.name);
+  return {
+    jobs: db.collection('jobs'),
+    executions: db.collection('executions'),
+    close: () => connection.destroy(),
+  };
+}
+
+export const floorRoles = {
+  /** Claims a batch while the one before it is settled: the driver at its best, until there is nothing left. */
+  async drain({ uri }: Context, { work, batch }: Of<'drain'>): Promise<Report> {
+    const notes = new Notes();
+    const floor = await open(uri);
+    let done = 0;
+    for (let next = claim(floor, batch); ;) {
+      const claimed = await next;
+      if (claimed.jobs.length === 0) break;
+      for (const { _id } of claimed.jobs) notes.started(_id);
+      next = claim(floor, batch);
+      await settle(floor, claimed, work);
+      done += claimed.jobs.length;
+    }
+    const report = notes.report(done);
+    await floor.close();
+    return report;
+  },
+
+  /** The least that a worker in another process can do: hear of the insert, and claim. */
+  async floorAnswer({ uri, ready }: Context, { count }: Of<'floorAnswer'>): Promise<Report> {
+    const notes = new Notes();
+    const { jobs, close } = await open(uri);
+    const pipeline = [{ $match: { operationType: 'insert' } }, { $project: { operationType: 1 } }];
+    const stream = jobs.watch(pipeline, { maxAwaitTimeMS: 1000 });
+    await stream.tryNext();
+    ready();
+    while (notes.latencies.length < count) {
+      if ((await stream.tryNext()) === null) continue;
+      const job = await jobs.findOneAndUpdate(
+        { status: 'SCHEDULED', queue: 'default', taskType: 'noop', nextRunAt: { $lte: new Date() } },
+        { $set: { status: 'RUNNING' }, $inc: { fence: 1 } },
+        { sort: { priority: 1, nextRunAt: 1, _id: 1 }, hint: CLAIM_KEYS },
+      );
+      if (job !== null) notes.latencies.push(sharedNow() - (job.payload as { at: number }).at);
+    }
+    await stream.close();
+    await close();
+    return notes.report(notes.latencies.length);
+  },
+
+  async floorAsk({ uri }: Context, { count, gap }: Of<'floorAsk'>): Promise<Report> {
+    const notes = new Notes();
+    const { jobs, close } = await open(uri);
+    for (let index = 0; index < count; index++) {
+      await jobs.insertOne({ ...sampleJob(index), payload: { at: sharedNow() } });
+      await pause(gap);
+    }
+    await close();
+    return notes.report(count);
+  },
+
+  async insert({ uri }: Context, { total, how }: Of<'insert'>): Promise<Report> {
+    const notes = new Notes();
+    const { jobs, close } = await open(uri);
+    const size = how === 'bulk' ? CHUNK : 1;
+    for (let index = 0; index < total; index += size) {
+      const some = Array.from({ length: Math.min(size, total - index) }, (_, more) =>
+        sampleJob(index + more),
+      );
+      if (how === 'bulk') await jobs.insertMany(some, { ordered: false });
+      else for (const job of some) await jobs.insertOne(job);
+    }
+    const report = notes.report(total);
+    await close();
+    return report;
+  },
+};
+
+async function claim({ jobs }: Floor, batch: number): Promise<Claim> {
+  const [now, token] = [new Date(), randomUUID()];
+  const due = await jobs
+    .find(
+      { status: 'SCHEDULED', queue: 'default', taskType: 'noop', nextRunAt: { $lte: now } },
+      { hint: CLAIM_KEYS, sort: { priority: 1, nextRunAt: 1, _id: 1 }, limit: batch, projection: AS_DUE },
+    )
+    .toArray();
+  if (due.length > 0) {
+    await jobs.updateMany(
+      { _id: { $in: due.map(({ _id }) => _id) }, status: 'SCHEDULED', fence: 0, nextRunAt: { $lte: now } },
+      {
+        $set: {
+          status: 'RUNNING',
+          lockedBy: 'floor',
+          lockedUntil: new Date(now.getTime() + 60_000),
+          lockToken: token,
+          queuedAt: now,
+          startedAt: now,
+        },
+        $inc: { fence: 1 },
+      },
+      BY_ID,
+    );
+  }
+  return { jobs: due, token, now };
+}
+
+async function settle({ jobs, executions }: Floor, claimed: Claim, work: Work): Promise<void> {
+  const { token, now } = claimed;
+  const owned = { lockToken: token, status: { $in: ['QUEUED' as const, 'RUNNING' as const] } };
+  const ids = claimed.jobs.map(({ _id }) => _id);
+  if (work === 'result') {
+    await jobs.bulkWrite(
+      ids.map((_id, index) => ({
+        updateOne: { filter: { _id, ...owned }, update: settled(token, now, { index }), ...BY_ID },
+      })),
+      { ordered: false },
+    );
+  } else await jobs.updateMany({ _id: { $in: ids }, ...owned }, settled(token, now, null), BY_ID);
+  const ran = {
+    ...{ lockToken: token, workerId: 'floor', startedAt: now, finishedAt: now, duration: 0 },
+    ...{ outcome: 'completed' as const, error: null, log: [] },
+  };
+  await executions.insertMany(
+    claimed.jobs.map((job) => executionRow({ ...job, fence: 1 }, ran, DAY)),
+    { ordered: false },
+  );
+}
+
+function settled(token: string, now: Date, result: unknown): mongo.UpdateFilter<JobDocument> {
+  return {
+    $set: {
+      ...{ status: 'COMPLETED', lockedBy: null, lockedUntil: null, lockToken: null },
+      ...{ settledToken: token, settledBy: 'floor', finishedAt: now, result, resultCut: false, error: null },
+    },
+    $max: { startedAt: now },
+    $min: { firstStartedAt: now },
+  };
+}

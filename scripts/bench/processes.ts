@@ -1,0 +1,85 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { FromChild, Report, Role } from './roles.js';
+
+const ENTRY = fileURLToPath(new URL('child.ts', import.meta.url));
+
+/** A process under measurement, as its parent sees it. */
+export class Measured {
+  readonly report: Promise<Report>;
+  readonly #child: ChildProcess;
+  readonly #loaded: Promise<void>;
+  readonly #ready: Promise<void>;
+  #done = 0;
+  #onProgress: () => void = () => undefined;
+
+  constructor(uri: string, role: Role) {
+    this.#child = fork(ENTRY, [JSON.stringify({ role, uri })], {
+      execArgv: ['--import', 'tsx', ...(process.env['BENCH_EXEC'] ?? '').split(' ').filter(Boolean)],
+      // Nothing of the embedded server's or a test's own settings.
+      env: { ...process.env, NODE_ENV: 'production', LOG_LEVEL: 'error' },
+    });
+    const failed = new Promise<never>((_, reject) => {
+      this.#child.once('error', reject);
+      this.#child.once('exit', (code) => {
+        reject(new Error(`the process for '${role.name}' exited with ${String(code)} before it reported`));
+      });
+    });
+    failed.catch(() => undefined);
+    const told = (kind: FromChild['kind']): Promise<FromChild> =>
+      Promise.race([
+        failed,
+        new Promise<FromChild>((resolve) => {
+          this.#child.on('message', (message: FromChild) => {
+            if (message.kind === kind) resolve(message);
+          });
+        }),
+      ]);
+    this.#loaded = told('loaded').then(() => undefined);
+    this.#ready = told('ready').then(() => undefined);
+    this.report = told('report').then((message) => (message as { report: Report }).report);
+    for (const promise of [this.#loaded, this.#ready, this.report]) promise.catch(() => undefined);
+    this.#child.on('message', (message: FromChild) => {
+      if (message.kind !== 'progress') return;
+      this.#done = message.done;
+      this.#onProgress();
+    });
+  }
+
+  get done(): number {
+    return this.#done;
+  }
+
+  onProgress(listener: () => void): void {
+    this.#onProgress = listener;
+  }
+
+  async loaded(): Promise<this> {
+    await this.#loaded;
+    return this;
+  }
+
+  go(): void {
+    this.#child.send('go');
+  }
+
+  async ready(): Promise<void> {
+    await this.#ready;
+  }
+
+  async stop(): Promise<Report> {
+    this.#child.send('stop');
+    return this.report;
+  }
+
+  kill(): void {
+    this.#child.kill('SIGKILL');
+  }
+}
+
+/** Runs a role from beginning to end. */
+export async function measure(uri: string, role: Role): Promise<Report> {
+  const measured = await new Measured(uri, role).loaded();
+  measured.go();
+  return measured.report;
+}
