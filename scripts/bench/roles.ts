@@ -26,6 +26,8 @@ export interface Report {
   latencies: number[];
   /** Resident memory at the end, in bytes. */
   memory: number;
+  /** Processor time of the process, all threads, in milliseconds. */
+  cpu: number;
   /** Claims that won something, and that won nothing although jobs were there. */
   claims: { won: number; lost: number };
 }
@@ -54,12 +56,18 @@ export class Notes {
   readonly latencies: number[] = [];
   readonly claims = { won: 0, lost: 0 };
   readonly #since = sharedNow();
+  readonly #cpuBefore = process.cpuUsage();
   readonly #started = new Set<string>();
   #twice = 0;
 
   started(id: string): void {
     if (this.#started.has(id)) this.#twice++;
     this.#started.add(id);
+  }
+
+  #cpu(): number {
+    const { user, system } = process.cpuUsage(this.#cpuBefore);
+    return (user + system) / 1000;
   }
 
   report(done: number): Report {
@@ -69,6 +77,7 @@ export class Notes {
       twice: this.#twice,
       latencies: this.latencies,
       memory: process.memoryUsage().rss,
+      cpu: this.#cpu(),
       claims: this.claims,
     };
   }

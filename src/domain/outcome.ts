@@ -51,7 +51,8 @@ export interface Judgement {
   /** Set when the signal was aborted before the handler ended. */
   abort: { kind: AbortKind; error: Error } | undefined;
   job: Pick<JobDocument, 'attempts' | 'firstStartedAt' | 'maxRunningTime'>;
-  policy: RetryPolicy;
+  /** Asked only when the attempt failed. */
+  policy: () => RetryPolicy;
   now: Date;
   random: () => number;
 }
@@ -87,8 +88,9 @@ export function judge(judgement: Judgement): Outcome {
   }
 }
 
-function failure({ abort, job, policy, now, random }: Judgement, error: Error): Outcome {
+function failure({ abort, job, now, random, ...rest }: Judgement, error: Error): Outcome {
   const attempt = job.attempts + 1;
+  const policy = rest.policy();
   if (abort?.kind === 'ranTooLong' || attempt >= policy.max) return { kind: 'failed', error };
   const nextRunAt = new Date(now.getTime() + backoffDelay(policy, attempt, random));
   return runsTooLong(job, nextRunAt) ? { kind: 'failed', error } : { kind: 'retry', error, nextRunAt };

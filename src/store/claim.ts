@@ -17,27 +17,17 @@ export interface DueFilter {
   exclude: readonly string[];
 }
 
-/** What a job that is due says about the past is nothing to who runs it, and costs as much to read as all the rest. */
-const PAST = {
-  held: null,
-  skipReason: null,
-  cancelRequested: null,
-  settledToken: null,
-  settledBy: null,
-  finishedAt: null,
-  result: null,
-  resultCut: false,
-  error: null,
-} as const;
-
-/** What the claim itself writes. */
-type Granted = 'lockedBy' | 'lockedUntil' | 'lockToken' | 'queuedAt' | 'startedAt';
+/** What a job that is due says about its past, and what the claim writes anew: not worth reading. */
+type Unread =
+  | ('held' | 'skipReason' | 'cancelRequested' | 'settledToken' | 'settledBy' | 'finishedAt')
+  | ('result' | 'resultCut' | 'error')
+  | ('lockedBy' | 'lockedUntil' | 'lockToken' | 'queuedAt' | 'startedAt');
 
 /** A job that nobody has taken yet, as far as it is read. */
-export type DueJob = Omit<JobDocument, keyof typeof PAST | Granted>;
+export type DueJob = Omit<JobDocument, Unread>;
 
-/** The projection that leaves the rest out. */
-export const AS_DUE: Record<keyof typeof PAST | Granted, 0> = {
+/** The projection that leaves the rest out: half of what a document costs to read. */
+export const AS_DUE: Record<Unread, 0> = {
   ...{ held: 0, skipReason: 0, cancelRequested: 0, settledToken: 0, settledBy: 0, finishedAt: 0 },
   ...{ result: 0, resultCut: 0, error: 0 },
   ...{ lockedBy: 0, lockedUntil: 0, lockToken: 0, queuedAt: 0, startedAt: 0 },
@@ -119,7 +109,11 @@ export async function findClaimed(
   return c.jobs.find({ _id: { $in: [...ids] }, lockToken: token }, { hint: { _id: 1 } }).toArray();
 }
 
-/** The job as it is after a successful claim of the document that was read before. */
+/**
+ * The job as it is after a successful claim of the document that was read before. Field by field, on purpose: what the
+ * driver reads is a dictionary to the engine, and so would be a copy by spreading; everything that touches the job
+ * later is several times faster on an object of a known shape.
+ */
 export function afterClaim(
   transition: 'claim' | 'buffer',
   job: DueJob,
@@ -127,17 +121,45 @@ export function afterClaim(
   now: Date,
 ): JobDocument {
   const starts = transition === 'claim';
-  return {
-    ...PAST,
-    ...job,
+  const claimed: JobDocument = {
+    _id: job._id,
+    taskType: job.taskType,
+    queue: job.queue,
+    priority: job.priority,
+    payload: job.payload,
     status: TRANSITIONS[transition].to,
+    nextRunAt: job.nextRunAt,
+    createdAt: job.createdAt,
     fence: job.fence + 1,
+    attempts: job.attempts,
+    crashes: job.crashes,
+    abandoned: job.abandoned,
+    retries: job.retries,
+    timeout: job.timeout,
+    maxRunningTime: job.maxRunningTime,
+    schedule: job.schedule,
+    scheduledFor: job.scheduledFor,
+    userId: job.userId,
     lockedBy: grant.workerId,
     lockedUntil: grant.lockedUntil,
     lockToken: grant.token,
     queuedAt: now,
     startedAt: starts ? now : null,
+    progress: job.progress,
+    nonce: job.nonce,
+    // Nothing to who runs it.
+    held: null,
+    skipReason: null,
+    cancelRequested: null,
+    settledToken: null,
+    settledBy: null,
+    finishedAt: null,
+    result: null,
+    resultCut: false,
+    error: null,
   };
+  if (job.firstStartedAt !== undefined) claimed.firstStartedAt = job.firstStartedAt;
+  return claimed;
 }
 
 function claimUpdate(

@@ -3,18 +3,18 @@ import type { AbortKind, Ending } from '../domain/outcome.js';
 
 /** The signal of one attempt, and what follows from aborting it. */
 export class Aborting {
-  /** Resolves when the handler goes on although it was told to stop long enough ago. */
-  readonly stuck: Promise<Ending>;
   /** Times that were set for it. */
   readonly deadlines: Deadline[] = [];
   #abort: { kind: AbortKind; error: Error } | undefined;
   #control: AbortController | undefined;
   #isOver = false;
-  #giveUp: (ending: Ending) => void = () => undefined;
+  #onStuck: (ending: Ending) => void = () => undefined;
 
-  constructor() {
-    this.stuck = new Promise((resolve) => {
-      this.#giveUp = resolve;
+  /** How the handler ends, or that it goes on although it was told to stop long enough ago. */
+  ending(handled: Promise<Ending>): Promise<Ending> {
+    return new Promise((resolve) => {
+      this.#onStuck = resolve;
+      void handled.then(resolve);
     });
   }
 
@@ -40,7 +40,7 @@ export class Aborting {
   }
 
   giveUp(): void {
-    if (!this.#isOver) this.#giveUp({ kind: 'stuck' });
+    if (!this.#isOver) this.#onStuck({ kind: 'stuck' });
   }
 
   /** There is an outcome, or nobody waits for one. */

@@ -15,7 +15,7 @@ import { cutText } from '../domain/text.js';
 import { Deadlines } from '../runtime/deadlines.js';
 import { within } from '../runtime/within.js';
 import { Aborting } from './aborting.js';
-import { conclude, refusal } from './around.js';
+import { conclude, refusal, type Around } from './around.js';
 import type { JobContext } from './handler.js';
 import type { HandlerRegistry } from './handler-registry.js';
 import { applySchema } from './payload-schema.js';
@@ -77,7 +77,7 @@ export class JobExecutor {
   }
 
   run(job: JobDocument): Execution {
-    const { clock, random } = this.#parts;
+    const { clock } = this.#parts;
     const startedAt = clock.now();
     const started = clock.monotonic();
     const log: string[] = [];
@@ -87,25 +87,21 @@ export class JobExecutor {
     this.#limitTime(job, startedAt, aborting);
 
     const handled = this.#handle(job, startedAt, args, context);
-    const attempt = Promise.race([handled, aborting.stuck]).then(async (ending): Promise<Attempt> => {
+    const attempt = aborting.ending(handled).then(async (ending): Promise<Attempt> => {
       this.#end(aborting);
-      const now = clock.now();
-      const { abort } = aborting;
-      // The first start is stored with the first outcome; until then it is this one.
-      const begun = { ...job, firstStartedAt: job.firstStartedAt ?? startedAt };
-      const outcome = judge({ ending, abort, job: begun, policy: this.#policyOf(job), now, random });
-      const stuck = ending.kind === 'stuck';
-      await this.#conclude(job, outcome, args.payload, context);
+      const outcome = this.#judge(job, ending, aborting, startedAt);
+      const around = this.#parts.registry.get(job.taskType)?.around;
+      if (around !== undefined) await this.#conclude(job, around, outcome, args.payload, context);
       return {
         outcome,
         startedAt,
         finishedAt: clock.now(),
         duration: clock.monotonic() - started,
         log: [...log],
-        stuck,
+        stuck: ending.kind === 'stuck',
       };
     });
-    const ended = Promise.all([handled, attempt]).then(() => undefined);
+    const ended = attempt.then(() => handled).then(() => undefined);
     return {
       attempt,
       ended,
@@ -151,11 +147,25 @@ export class JobExecutor {
     }
   }
 
+  #judge(job: JobDocument, ending: Ending, { abort }: Aborting, startedAt: Date): Outcome {
+    const { clock, random } = this.#parts;
+    const { attempts, maxRunningTime } = job;
+    // The first start is stored with the first outcome; until then it is this one.
+    const begun = { attempts, maxRunningTime, firstStartedAt: job.firstStartedAt ?? startedAt };
+    const policy = (): RetryPolicy => this.#policyOf(job);
+    return judge({ ending, abort, job: begun, policy, now: clock.now(), random });
+  }
+
   /** The hooks that follow the handler, under its lock; one that does not end keeps nothing from ending. */
-  async #conclude(job: JobDocument, outcome: Outcome, payload: unknown, context: JobContext): Promise<void> {
-    const { registry, clock, options, onHookFailed } = this.#parts;
-    const around = registry.get(job.taskType)?.around;
-    if (around === undefined || outcome.kind === 'skipped') return;
+  async #conclude(
+    job: JobDocument,
+    around: Around,
+    outcome: Outcome,
+    payload: unknown,
+    context: JobContext,
+  ): Promise<void> {
+    const { clock, options, onHookFailed } = this.#parts;
+    if (outcome.kind === 'skipped') return;
     let atWork: string | undefined;
     const hooks = conclude(around, outcome, payload, context, {
       begins: (hook) => (atWork = hook),

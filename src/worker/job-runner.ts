@@ -7,7 +7,7 @@ import type { EventBus } from '../runtime/event-bus.js';
 import { announce, attemptOf } from './announce.js';
 import type { Attempt, Execution, JobExecutor } from './job-executor.js';
 import type { ClaimedJob } from './claimed-job.js';
-import type { LockManager, LossKind } from './lock-manager.js';
+import type { HeldLease, LockManager, LossKind } from './lock-manager.js';
 import type { Settler } from './settler.js';
 
 /**
@@ -17,6 +17,7 @@ import type { Settler } from './settler.js';
 interface InFlight extends ClaimedJob {
   phase: 'waiting' | 'running' | 'over';
   since: number;
+  held: HeldLease | undefined;
   execution: Execution | undefined;
   /** The lock was lost. When it is somebody else's, whatever the handler comes to is dropped. */
   lost: LossKind | undefined;
@@ -108,32 +109,39 @@ export class JobRunner {
 
   /** Returns those that will run here: not one whose earlier run is still in flight. */
   accept(claimed: readonly ClaimedJob[]): ClaimedJob[] {
-    const { locks, clock, onUnwanted } = this.#parts;
+    const { locks, clock, executor, timeoutGrace, onUnwanted } = this.#parts;
     const wanted = claimed.filter(({ job }) => !this.#inFlight.has(job._id));
     if (wanted.length < claimed.length) onUnwanted(claimed.filter((one) => !wanted.includes(one)));
-    const entries = wanted.map((one): InFlight => ({
-      ...one,
+    const now = clock.monotonic();
+    const entries = wanted.map(({ job, token, lease, sentAt }): InFlight => ({
+      job,
+      token,
+      lease,
+      sentAt,
       phase: 'waiting',
-      since: clock.monotonic(),
+      since: now,
+      held: undefined,
       execution: undefined,
       lost: undefined,
       settled: false,
     }));
-    locks.hold(
+    const held = locks.hold(
       entries.map((entry) => ({
         kind: 'job',
         id: entry.job._id,
         token: entry.token,
         length: entry.lease,
         sentAt: entry.sentAt,
+        // One grace for a handler that ignores its signal, one for the hooks that follow it.
+        runsFor: executor.timeoutOf(entry.job) + 2 * timeoutGrace,
         buffered: entry.job.status === 'QUEUED',
-        renewUntil: this.#renewUntil(entry),
         onLost: (kind) => {
           this.#lockLost(entry, kind);
         },
       })),
     );
-    for (const entry of entries) {
+    for (const [index, entry] of entries.entries()) {
+      entry.held = held[index];
       this.#inFlight.set(entry.job._id, entry);
       if (isSuspect(entry.job)) this.#suspects++;
     }
@@ -199,6 +207,7 @@ export class JobRunner {
   }
 
   #progressed(): void {
+    if (this.#watchers.length === 0) return;
     this.#watchers = this.#watchers.filter(({ holds, resolve }) => {
       if (!holds()) return true;
       resolve();
@@ -213,15 +222,7 @@ export class JobRunner {
   #fillSlots(): void {
     const entries = this.#queue.splice(0, Math.max(0, this.#unused));
     const buffered = entries.filter(({ job }) => job.status === 'QUEUED');
-    if (buffered.length > 0) {
-      this.#parts.locks.started(
-        buffered.map((entry) => ({
-          id: entry.job._id,
-          token: entry.token,
-          renewUntil: this.#renewUntil(entry),
-        })),
-      );
-    }
+    if (buffered.length > 0) this.#parts.locks.begin(buffered.flatMap(({ held }) => held ?? []));
     for (const entry of entries) {
       // Told only once the limit has let go of the slot: who asks for free slots before that sees none.
       void this.#limit(() => this.#run(entry)).then((duration) => {
@@ -247,7 +248,7 @@ export class JobRunner {
     const { locks, executor, settler, events, clock, onUnwanted, onSettled } = this.#parts;
     if (entry.phase !== 'waiting') return undefined;
     const { job, token } = entry;
-    if (!locks.isValid(job._id, token)) {
+    if (entry.held === undefined || !locks.isValid(entry.held)) {
       this.#forget(entry);
       onUnwanted([entry]);
       return undefined;
@@ -292,7 +293,7 @@ export class JobRunner {
     entry.settled = true;
     // Its handler has not ended, and the job is nobody's or finished.
     if (entry.phase === 'running') this.#zombies.add(entry);
-    locks.release([{ id: job._id, token }]);
+    if (entry.held !== undefined) locks.release(entry.held);
     this.#progressed();
     return again;
   }
@@ -323,15 +324,9 @@ export class JobRunner {
     if (entry.phase === 'waiting') this.#queue = this.#queue.filter((other) => other !== entry);
     this.#over(entry);
     this.#zombies.delete(entry);
-    this.#parts.locks.release([{ id: entry.job._id, token: entry.token }]);
+    if (entry.held !== undefined && !entry.settled) this.#parts.locks.release(entry.held);
     this.#inFlight.delete(entry.job._id);
     this.#progressed();
-  }
-
-  #renewUntil({ job }: ClaimedJob): number {
-    const { clock, executor, timeoutGrace } = this.#parts;
-    // One grace for a handler that ignores its signal, one for the hooks that follow it.
-    return clock.monotonic() + executor.timeoutOf(job) + 2 * timeoutGrace;
   }
 
   #over(entry: InFlight): void {

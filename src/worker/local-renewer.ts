@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/clock.js';
 import { EventBus } from '../runtime/event-bus.js';
 import { RenewalLoop, type RenewLeases } from './renewal-loop.js';
-import type { Begun, KeptLease, Renewer, RenewalReport } from './renewer.js';
+import type { KeptLease, Renewer, RenewalReport } from './renewer.js';
 
 /** Renews in this thread. */
 export class LocalRenewer implements Renewer {
@@ -27,10 +27,6 @@ export class LocalRenewer implements Renewer {
 
   keep(leases: readonly KeptLease[]): void {
     this.#loop?.keep(leases.map((lease) => ({ ...lease })));
-  }
-
-  begin(begun: readonly Begun[]): void {
-    this.#loop?.begin(begun);
   }
 
   drop(keys: readonly string[]): void {

@@ -7,20 +7,26 @@ import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/service.js';
 import type { Lease } from '../store/renew.js';
 import type { Store } from '../store/store.js';
-import { leaseKey, type Begun, type KeptLease, type Renewer } from './renewer.js';
+import { leaseKey, type KeptLease, type Renewer } from './renewer.js';
 
 /** `gone`: somebody else has the lock. `overdue`: it was not renewed in time, so somebody else might soon. */
 export type LossKind = 'gone' | 'overdue';
 
-interface Held {
-  lease: KeptLease;
-  onLost: (kind: LossKind) => void;
+/** A lock that this process holds, or held: what to ask and to release it by. */
+export interface HeldLease {
+  readonly lease: KeptLease;
+  readonly runsFor: number;
+  readonly onLost: (kind: LossKind) => void;
+  /** The renewer knows of it. */
+  isKept: boolean;
 }
 
 export interface HoldRequest extends Lease {
   /** Monotonic time from before the request that took the lock was sent. */
   sentAt: number;
-  renewUntil: number;
+  /** How long it is renewed, in milliseconds from the start of what it is for. */
+  runsFor: number;
+  /** What it is for has not started. */
   buffered: boolean;
   onLost: (kind: LossKind) => void;
 }
@@ -51,7 +57,7 @@ export interface LockManagerParts {
  */
 export class LockManager extends PeriodicService {
   readonly name = 'watch locks';
-  readonly #held = new Map<string, Held>();
+  readonly #held = new Map<string, HeldLease>();
   readonly #parts: LockManagerParts;
   readonly #closed = new AbortController();
   #renewing: Promise<void> | undefined;
@@ -102,48 +108,39 @@ export class LockManager extends PeriodicService {
     await Promise.all(named.map(({ lease }) => this.#free(lease.id, lease.token)));
   }
 
-  hold(requests: readonly HoldRequest[]): void {
-    const leases = requests.map(({ kind, id, token, length, sentAt, renewUntil, buffered, onLost }) => {
-      const lease = {
-        kind,
-        id,
-        token,
-        length,
-        renewedAt: sentAt,
-        renewUntil,
-        buffered,
-        key: leaseKey(id, token),
-      };
-      this.#held.set(lease.key, { lease, onLost });
-      return lease;
+  hold(requests: readonly HoldRequest[]): HeldLease[] {
+    const now = this.clock.monotonic();
+    const held = requests.map(({ kind, id, token, length, sentAt, runsFor, buffered, onLost }) => {
+      const key = leaseKey(id, token);
+      const renewUntil = now + runsFor;
+      const lease = { kind, id, token, length, renewedAt: sentAt, renewUntil, buffered, key };
+      const one: HeldLease = { lease, runsFor, onLost, isKept: false };
+      this.#held.set(key, one);
+      return one;
     });
-    this.#parts.renewer.keep(leases);
+    this.#keep(held.filter(({ lease }) => !lease.buffered));
     // A lease shorter than all others before must not wait for a round that was planned for those.
-    if (leases.some(({ length }) => length < this.#shortest)) this.wake();
+    if (held.some(({ lease }) => lease.length < this.#shortest)) this.wake();
+    return held;
   }
 
-  /** Buffered jobs start now. */
-  started(jobs: readonly { id: string; token: string; renewUntil: number }[]): void {
-    const begun: Begun[] = [];
-    for (const { id, token, renewUntil } of jobs) {
-      const held = this.#held.get(leaseKey(id, token));
-      if (held === undefined) continue;
-      held.lease.buffered = false;
-      held.lease.renewUntil = renewUntil;
-      begun.push([held.lease.key, renewUntil]);
+  /** Buffered jobs are about to start: from now on they are renewed even if they block this thread. */
+  begin(leases: readonly HeldLease[]): void {
+    const now = this.clock.monotonic();
+    for (const { lease, runsFor } of leases) {
+      lease.buffered = false;
+      lease.renewUntil = now + runsFor;
     }
-    this.#parts.renewer.begin(begun);
+    this.#keep(leases.filter(({ lease }) => this.#held.has(lease.key)));
   }
 
   /** True while the lock is sure to be this process's. */
-  isValid(id: string, token: string): boolean {
-    const held = this.#held.get(leaseKey(id, token));
-    return held !== undefined && this.clock.monotonic() < deadline(held.lease);
+  isValid({ lease }: HeldLease): boolean {
+    return this.#held.has(lease.key) && this.clock.monotonic() < deadline(lease);
   }
 
-  release(locks: readonly { id: string; token: string }[]): void {
-    const keys = locks.map(({ id, token }) => leaseKey(id, token)).filter((key) => this.#held.delete(key));
-    if (keys.length > 0) this.#parts.renewer.drop(keys);
+  release(held: HeldLease): void {
+    if (this.#held.delete(held.lease.key) && held.isKept) this.#parts.renewer.drop([held.lease.key]);
   }
 
   /** Tells the renewer that this thread lives, hears what it reported, then judges by the deadlines. */
@@ -157,6 +154,8 @@ export class LockManager extends PeriodicService {
       this.#shortest = Math.min(this.#shortest, lease.length);
       if (now >= deadline(lease)) this.#lose(key, 'overdue');
     }
+    // What has waited in the buffer until now; most jobs are out of it before anybody has to be told.
+    this.#keep([...this.#held.values()].filter(({ isKept }) => !isKept));
     return Promise.resolve(this.#shortest / 12);
   }
 
@@ -174,13 +173,12 @@ export class LockManager extends PeriodicService {
     const onLost = (): void => {
       control.abort(new ChronosError('LOCK_LOST', `the lock '${name}' was lost`));
     };
-    this.hold([
-      { kind: 'named', id: name, token, length, sentAt, renewUntil: Infinity, buffered: false, onLost },
-    ]);
+    const request = { kind: 'named', id: name, token, length, sentAt, onLost } as const;
+    const held = this.hold([{ ...request, runsFor: Infinity, buffered: false }]);
     try {
       return await fn({ name, fence, signal: control.signal });
     } finally {
-      this.release([{ id: name, token }]);
+      for (const one of held) this.release(one);
       await this.#free(name, token);
     }
   }
@@ -225,6 +223,12 @@ export class LockManager extends PeriodicService {
     );
   }
 
+  #keep(leases: readonly HeldLease[]): void {
+    if (leases.length === 0) return;
+    for (const held of leases) held.isKept = true;
+    this.#parts.renewer.keep(leases.map(({ lease }) => lease));
+  }
+
   #renewed(key: string, sentAt: number): void {
     const held = this.#held.get(key);
     if (held !== undefined) held.lease.renewedAt = Math.max(held.lease.renewedAt, sentAt);
@@ -233,8 +237,7 @@ export class LockManager extends PeriodicService {
   #lose(key: string, kind: LossKind): void {
     const held = this.#held.get(key);
     if (held === undefined) return;
-    this.#held.delete(key);
-    this.#parts.renewer.drop([key]);
+    this.release(held);
     held.onLost(kind);
   }
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../domain/clock.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/service.js';
 import type { Lease } from '../store/renew.js';
-import { leaseKey, type Begun, type KeptLease, type RenewalReport } from './renewer.js';
+import { leaseKey, type KeptLease, type RenewalReport } from './renewer.js';
 
 const IDLE = 60_000;
 
@@ -32,14 +32,6 @@ export class RenewalLoop extends PeriodicService {
   keep(leases: readonly KeptLease[]): void {
     for (const lease of leases) this.#leases.set(lease.key, lease);
     if (leases.some((lease) => dueAt(lease) < this.#plannedFor)) this.wake();
-  }
-
-  /** Buffered jobs have started. */
-  begin(begun: readonly Begun[]): void {
-    for (const [key, renewUntil] of begun) {
-      const lease = this.#leases.get(key);
-      if (lease !== undefined) Object.assign(lease, { buffered: false, renewUntil });
-    }
   }
 
   drop(keys: readonly string[]): void {

@@ -5,7 +5,7 @@ import { EventBus } from '../runtime/event-bus.js';
 import { connect } from '../store/connection.js';
 import { renew } from '../store/renew.js';
 import { RenewalLoop } from './renewal-loop.js';
-import type { FromThread, ThreadInput, ToThread } from './thread-messages.js';
+import { unpack, type FromThread, type ThreadInput, type ToThread } from './thread-messages.js';
 
 // The renewal thread: a connection pool and a loop of its own, told by messages which leases to keep.
 const { port, input } = workerData as { port: MessagePort; input: ThreadInput };
@@ -52,10 +52,7 @@ async function main(): Promise<void> {
   port.on('message', (message: ToThread) => {
     switch (message.kind) {
       case 'keep':
-        loop.keep(message.leases);
-        return;
-      case 'begin':
-        loop.begin(message.begun);
+        loop.keep(unpack(message.leases));
         return;
       case 'drop':
         loop.drop(message.keys);

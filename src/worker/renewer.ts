@@ -12,9 +12,6 @@ export interface KeptLease extends Lease {
   buffered: boolean;
 }
 
-/** The key of a lease that is not buffered any more, and its `renewUntil`. */
-export type Begun = readonly [key: string, renewUntil: number];
-
 export interface RenewalReport {
   /** Confirmed, with the monotonic time from before the request was sent. */
   renewed(keys: readonly string[], sentAt: number): void;
@@ -31,9 +28,8 @@ export interface RenewalReport {
  */
 export interface Renewer {
   start(report: RenewalReport): Promise<void>;
+  /** Keeps them from now on, or as they are now. */
   keep(leases: readonly KeptLease[]): void;
-  /** Buffered jobs start: each is renewed until then, whatever becomes of the main thread. */
-  begin(begun: readonly Begun[]): void;
   drop(keys: readonly string[]): void;
   /** Shows that the main thread lives, and hands over its measure of the database's time. */
   beat(anchor: ClockAnchor | undefined): void;

@@ -14,6 +14,8 @@ import type { Store } from '../store/store.js';
 import type { Attempt } from './job-executor.js';
 
 const LARGEST_BATCH = 1000;
+/** So many outcomes are not held back for more. */
+const ENOUGH = 500;
 /** Writes under way at the same time: while the server works on one, this process prepares the next. */
 const MOST_WRITES = 2;
 /** A buffered job that has not settled by then is marked as running. Milliseconds; most are through long before. */
@@ -55,7 +57,7 @@ export class Settler {
   /** Outcomes in the writes under way. */
   #writing = 0;
   #gathering = false;
-  /** Buffered jobs that have started and are not marked. */
+  /** Buffered jobs that have started and are not marked; none is in flight twice in one process. */
   #begun = new Map<string, Begun>();
   #marking: Promise<void> | undefined;
 
@@ -70,7 +72,7 @@ export class Settler {
 
   /** Resolves when the outcome is written, or can never be. `alone`: in a write of its own, now. */
   settle(job: JobDocument, token: string, attempt: Attempt, alone = false): Promise<Settlement> {
-    this.#begun.delete(beginKey(job._id, token));
+    this.#begun.delete(job._id);
     return new Promise((resolve) => {
       const item = { job, token, attempt, outcome: attempt.outcome, refusals: 0, resolve };
       if (alone) this.#begin([item]);
@@ -83,7 +85,7 @@ export class Settler {
 
   /** Marks a buffered job RUNNING, unless it settles before that is worth a write. */
   begin(begun: Begun): void {
-    this.#begun.set(beginKey(begun.jobId, begun.token), begun);
+    this.#begun.set(begun.jobId, begun);
     this.#marking ??= this.#mark().finally(() => (this.#marking = undefined));
   }
 
@@ -104,8 +106,17 @@ export class Settler {
   #flush(): void {
     if (this.#gathering || this.#waiting.length === 0 || this.#writes.size >= MOST_WRITES) return;
     this.#gathering = true;
-    // Whatever settles in the same turn of the event loop goes along.
+    this.#gather(this.#waiting.length);
+  }
+
+  /** As long as every turn of the event loop brings more, a few hundred go together; one alone waits for no other. */
+  #gather(before: number): void {
     setImmediate(() => {
+      const now = this.#waiting.length;
+      if (now > before && now < ENOUGH) {
+        this.#gather(now);
+        return;
+      }
       this.#gathering = false;
       this.#begin(this.#waiting.splice(0, LARGEST_BATCH));
       this.#flush();
@@ -259,10 +270,6 @@ export class Settler {
   #report(operation: string, error: unknown, failures: number, retryIn: number): void {
     this.#parts.events.emit('worker:trouble', { operation, error: toError(error), failures, retryIn });
   }
-}
-
-function beginKey(jobId: string, token: string): string {
-  return `${token}/${jobId}`;
 }
 
 function errorOf(outcome: Outcome): StoredError | null {

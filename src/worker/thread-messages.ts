@@ -1,5 +1,6 @@
 import type { ClockAnchor } from '../runtime/database-clock.js';
-import type { Begun, KeptLease } from './renewer.js';
+import { groupBy } from '../domain/group-by.js';
+import { leaseKey, type KeptLease } from './renewer.js';
 
 export interface ThreadInput {
   uri: string;
@@ -7,9 +8,13 @@ export interface ThreadInput {
   connectTimeout: number;
 }
 
+/** Leases that differ in their ids alone, as those of one claim do: a message costs by what is in it. */
+export interface LeaseGroup extends Omit<KeptLease, 'id' | 'key'> {
+  ids: string[];
+}
+
 export type ToThread =
-  | { kind: 'keep'; leases: readonly KeptLease[] }
-  | { kind: 'begin'; begun: readonly Begun[] }
+  | { kind: 'keep'; leases: readonly LeaseGroup[] }
   | { kind: 'drop'; keys: readonly string[] }
   | { kind: 'beat'; anchor: ClockAnchor | undefined }
   | { kind: 'stop' };
@@ -21,3 +26,22 @@ export type FromThread =
   | { kind: 'lost'; keys: readonly string[] }
   | { kind: 'recovered'; failures: number }
   | { kind: 'trouble'; message: string; failures: number; retryIn: number };
+
+export function pack(leases: readonly KeptLease[]): LeaseGroup[] {
+  const equal = groupBy(
+    leases,
+    ({ kind, token, renewedAt, renewUntil, buffered }) =>
+      `${kind} ${token} ${renewedAt} ${renewUntil} ${buffered}`,
+  );
+  return [...equal.values()].map((group) => {
+    const { kind, token, length, renewedAt, renewUntil, buffered } = group[0];
+    const ids = group.map(({ id }) => id);
+    return { kind, token, length, renewedAt, renewUntil, buffered, ids };
+  });
+}
+
+export function unpack(groups: readonly LeaseGroup[]): KeptLease[] {
+  return groups.flatMap(({ ids, ...equal }) =>
+    ids.map((id) => ({ ...equal, id, key: leaseKey(id, equal.token) })),
+  );
+}

@@ -5,8 +5,8 @@ import { ChronosError } from '../domain/errors.js';
 import type { ClockAnchor } from '../runtime/database-clock.js';
 import { systemClock } from '../runtime/system-clock.js';
 import { within } from '../runtime/within.js';
-import type { Begun, KeptLease, Renewer, RenewalReport } from './renewer.js';
-import type { FromThread, ThreadInput, ToThread } from './thread-messages.js';
+import type { KeptLease, Renewer, RenewalReport } from './renewer.js';
+import { pack, type FromThread, type ThreadInput, type ToThread } from './thread-messages.js';
 
 // The extension is this module's own, so that it loads from dist/ and when TypeScript is run directly.
 const ENTRY = new URL(`./renewal-thread${extname(import.meta.url)}`, import.meta.url);
@@ -47,12 +47,7 @@ export class ThreadRenewer implements Renewer {
 
   keep(leases: readonly KeptLease[]): void {
     for (const lease of leases) this.#leases.set(lease.key, lease);
-    this.#tell({ kind: 'keep', leases });
-  }
-
-  /** The leases themselves are the lock manager's own, and up to date. */
-  begin(begun: readonly Begun[]): void {
-    this.#tell({ kind: 'begin', begun });
+    this.#tell({ kind: 'keep', leases: pack(leases) });
   }
 
   /** Told once for all that end in the same turn of the event loop: to renew one too many is harmless. */
@@ -134,7 +129,7 @@ export class ThreadRenewer implements Renewer {
       if (signal.aborted) return;
       try {
         await this.#spawn();
-        this.#tell({ kind: 'keep', leases: [...this.#leases.values()] });
+        this.#tell({ kind: 'keep', leases: pack([...this.#leases.values()]) });
         this.#report?.recovered(failures);
         return;
       } catch {

@@ -19,7 +19,7 @@ function judged(ending: Ending, changes: Partial<Judgement> = {}): Outcome {
     ending,
     abort: undefined,
     job: { attempts: 0, maxRunningTime: null },
-    policy: { max: 3, base: 1000, cap: 60_000, jitter: 'none' },
+    policy: () => ({ max: 3, base: 1000, cap: 60_000, jitter: 'none' }),
     now: NOW,
     random: () => 0.5,
     ...changes,
@@ -53,13 +53,13 @@ describe('judge', () => {
         const outcome = judged(threw(boom), { job: { attempts, maxRunningTime: null } });
         assert.deepEqual(outcome, { kind: 'failed', error: boom });
       }
-      const once = judged(threw(boom), { policy: { max: 1, base: 0, cap: 0, jitter: 'none' } });
+      const once = judged(threw(boom), { policy: () => ({ max: 1, base: 0, cap: 0, jitter: 'none' }) });
       assert.equal(once.kind, 'failed');
     });
 
     it('uses chance for its jitter', () => {
       const policy = { max: 3, base: 1000, cap: 60_000, jitter: 'full' } as const;
-      const outcome = judged(threw(boom), { policy, random: () => 0.25 });
+      const outcome = judged(threw(boom), { policy: () => policy, random: () => 0.25 });
       assert.deepEqual(outcome, { kind: 'retry', error: boom, nextRunAt: later(250) });
     });
 

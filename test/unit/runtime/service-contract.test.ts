@@ -121,7 +121,6 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
       renewer: {
         start: async () => undefined,
         keep: () => undefined,
-        begin: () => undefined,
         drop: () => undefined,
         beat: round,
         drain: () => undefined,

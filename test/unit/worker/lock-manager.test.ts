@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { EventBus } from '../../../src/runtime/event-bus.js';
 import type { Lease } from '../../../src/store/renew.js';
 import { LocalRenewer } from '../../../src/worker/local-renewer.js';
-import { LockManager, type HoldRequest, type LossKind } from '../../../src/worker/lock-manager.js';
+import {
+  LockManager,
+  type HeldLease,
+  type HoldRequest,
+  type LossKind,
+} from '../../../src/worker/lock-manager.js';
 import { recordEvents } from '../../support/events.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { turns } from '../../support/turns.js';
@@ -43,22 +48,23 @@ describe('LockManager', () => {
     assert.equal(clock.sleepers, 0);
   });
 
-  function hold(id: string, fields: Partial<HoldRequest> = {}): void {
+  function hold(id: string, fields: Partial<HoldRequest> = {}): HeldLease {
     const onLost = (kind: LossKind): void => void lost.push(`${id} ${kind} at ${clock.monotonic()}`);
     const sentAt = clock.monotonic();
-    locks.hold([
+    const [held] = locks.hold([
       {
         kind: 'job',
         id,
         token: 'token',
         length: LEASE,
         sentAt,
-        renewUntil: Infinity,
+        runsFor: Infinity,
         buffered: false,
         onLost,
         ...fields,
       },
     ]);
+    return held!;
   }
 
   async function pass(ms: number): Promise<void> {
@@ -71,19 +77,19 @@ describe('LockManager', () => {
   const times = (): number[] => renewals.map(({ at }) => at);
 
   it('keeps what it holds, at a third of the lease', async () => {
-    hold('a');
+    const a = hold('a');
     await pass(20_000);
     assert.deepEqual(times().slice(0, 3), [2000, 4000, 6000]);
-    assert.equal(locks.isValid('a', 'token'), true);
+    assert.equal(locks.isValid(a), true);
     assert.deepEqual(lost, []);
   });
 
   it('says when a lock is somebody else’s', async () => {
     renew = async (leases) => [...leases];
-    hold('a');
+    const a = hold('a');
     await pass(2000);
     assert.deepEqual(lost, ['a gone at 2000']);
-    assert.equal(locks.isValid('a', 'token'), false);
+    assert.equal(locks.isValid(a), false);
     await pass(10_000);
     assert.equal(renewals.length, 1, 'what is lost is not renewed');
   });
@@ -91,9 +97,9 @@ describe('LockManager', () => {
   it('gives a lock up that it could not renew, well before others may take it', async () => {
     renew = () => Promise.reject(new Error('no answer'));
     const trouble = recordEvents(events, 'worker:trouble');
-    hold('a');
+    const a = hold('a');
     await pass(4750);
-    assert.equal(locks.isValid('a', 'token'), true);
+    assert.equal(locks.isValid(a), true);
     await pass(1000);
     assert.equal(lost.length, 1);
     const at = Number(/^a overdue at (\d+)$/.exec(lost[0] ?? '')?.[1]);
@@ -103,21 +109,21 @@ describe('LockManager', () => {
   });
 
   it('knows by itself that a lock is overdue, before anything was reported', () => {
-    hold('a');
+    const a = hold('a');
     clock.advance(4799);
-    assert.equal(locks.isValid('a', 'token'), true);
+    assert.equal(locks.isValid(a), true);
     clock.advance(1);
-    assert.equal(locks.isValid('a', 'token'), false);
+    assert.equal(locks.isValid(a), false);
   });
 
   it('counts its deadline from before the request that took the lock was sent', async () => {
     renew = () => new Promise(() => undefined);
     clock.advance(3000);
-    hold('a', { sentAt: 0 });
+    const a = hold('a', { sentAt: 0 });
     await pass(1750);
-    assert.equal(locks.isValid('a', 'token'), true);
+    assert.equal(locks.isValid(a), true);
     await pass(50);
-    assert.equal(locks.isValid('a', 'token'), false);
+    assert.equal(locks.isValid(a), false);
     // The renewal that never ends would keep the loop from stopping.
     await open();
   });
@@ -142,34 +148,29 @@ describe('LockManager', () => {
   });
 
   it('tells locks on the same job apart by their token', async () => {
-    hold('a', { token: 'old' });
-    hold('a', { token: 'new' });
-    locks.release([{ id: 'a', token: 'old' }]);
-    assert.equal(locks.isValid('a', 'old'), false);
-    assert.equal(locks.isValid('a', 'new'), true);
+    const old = hold('a', { token: 'old' });
+    const current = hold('a', { token: 'new' });
+    locks.release(old);
+    assert.equal(locks.isValid(old), false);
+    assert.equal(locks.isValid(current), true);
     await pass(2000);
     assert.deepEqual(renewals[0]?.ids, ['a']);
   });
 
   it('lets go of what is released', async () => {
-    hold('a');
-    locks.release([
-      { id: 'a', token: 'token' },
-      { id: 'unknown', token: 'token' },
-    ]);
+    const a = hold('a');
+    locks.release(a);
+    locks.release(a);
     await pass(10_000);
     assert.deepEqual(renewals, []);
     assert.deepEqual(lost, []);
   });
 
   it('keeps the buffer alive, and a job that started from it until its time is over', async () => {
-    hold('a', { buffered: true, renewUntil: 0 });
+    const a = hold('a', { buffered: true, runsFor: 2000 });
     await pass(3000);
     assert.deepEqual(times(), [2000]);
-    locks.started([
-      { id: 'a', token: 'token', renewUntil: 5000 },
-      { id: 'unknown', token: 'token', renewUntil: 5000 },
-    ]);
+    locks.begin([a]);
     await pass(8000);
     assert.deepEqual(times(), [2000, 4000]);
     assert.match(lost.join(), /^a overdue at /);
