@@ -45,7 +45,9 @@ export async function* watch(
     { aggregate: 1, pipeline, cursor: {}, readConcern: { level: 'majority' } },
     { readPreference: 'primary' },
   );
-  const close = (): void => void cursor.close().catch(() => undefined);
+  // Once: a second close ends the session under the first, which then leaves the cursor open on the server.
+  let closed: Promise<void> | undefined;
+  const close = (): Promise<void> => (closed ??= cursor.close().catch(() => undefined));
   try {
     let change = await cursor.setMaxTimeMS(AT_ONCE).tryNext();
     // Not before: the driver forgets to close a cursor on the server that was closed while it opened.
@@ -61,7 +63,7 @@ export async function* watch(
     if (!signal.aborted) throw error;
   } finally {
     signal.removeEventListener('abort', close);
-    await cursor.close().catch(() => undefined);
+    await close();
   }
 }
 
