@@ -37,8 +37,7 @@ export interface Scheduling {
 }
 
 export function openScheduling(parts: SchedulingParts): Scheduling {
-  const { store, clock, events, random, options, registry, definitions, engine, workerId, patience } =
-    parts;
+  const { store, clock, events, random, options, registry, definitions, engine, workerId, patience } = parts;
   const { queues, environment, pollInterval, executionRetention, maxPayloadBytes } = options;
   const decisions = new Decisions({
     store,

@@ -40,7 +40,11 @@ export async function* watch(
   // From before the stream is open on: a write that was under way then is not overlooked.
   const { operationTime } = await db.command({ ping: 1 });
   const start = operationTime === undefined ? {} : { startAtOperationTime: operationTime as mongo.Timestamp };
-  const pipeline = [{ $changeStream: start }, { $match: matching(db.databaseName, request) }, { $project: KEPT }];
+  const pipeline = [
+    { $changeStream: start },
+    { $match: matching(db.databaseName, request) },
+    { $project: KEPT },
+  ];
   const cursor = db.runCursorCommand(
     { aggregate: 1, pipeline, cursor: {}, readConcern: { level: 'majority' } },
     { readPreference: 'primary' },
@@ -48,21 +52,22 @@ export async function* watch(
   // Once: a second close ends the session under the first, which then leaves the cursor open on the server.
   let closed: Promise<void> | undefined;
   const close = (): Promise<void> => (closed ??= cursor.close().catch(() => undefined));
+  const abort = (): void => void close();
   try {
-    let change = await cursor.setMaxTimeMS(AT_ONCE).tryNext();
+    let change = (await cursor.setMaxTimeMS(AT_ONCE).tryNext()) as Change | null;
     // Not before: the driver forgets to close a cursor on the server that was closed while it opened.
-    signal.addEventListener('abort', close);
+    signal.addEventListener('abort', abort);
     cursor.setMaxTimeMS(request.scope === 'all' ? QUIET_AFTER : AT_ONCE);
     if (!signal.aborted) yield 'open';
     while (!signal.aborted) {
-      yield change === null ? 'quiet' : toNews([change, ...cursor.readBufferedDocuments()] as Change[]);
-      change = await cursor.tryNext();
+      yield change === null ? 'quiet' : toNews([change, ...(cursor.readBufferedDocuments() as Change[])]);
+      change = (await cursor.tryNext()) as Change | null;
       if (cursor.closed && !signal.aborted) throw new Error('the server ended the change stream');
     }
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
-    signal.removeEventListener('abort', close);
+    signal.removeEventListener('abort', abort);
     await close();
   }
 }

@@ -961,7 +961,11 @@ describe('stored schedules', () => {
     it('F1 without a change stream: within a poll', async () => {
       const worker = database.scheduler({ ...inProcess, pollInterval: '200ms' });
       worker.registerHandler('work', () => undefined);
-      const trouble = nextEvent(worker, 'worker:trouble', ({ operation }) => operation === 'watch for changes');
+      const trouble = nextEvent(
+        worker,
+        'worker:trouble',
+        ({ operation }) => operation === 'watch for changes',
+      );
       const { late } = await failing(database, NO_STREAM, async () => {
         await worker.start();
         await trouble;

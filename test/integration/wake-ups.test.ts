@@ -124,7 +124,10 @@ describe('wake-ups', () => {
     await Promise.all(Array.from({ length: 1000 }, () => other.dispatch('work')));
     await complete;
     assert.ok(claims.length < 40, `${claims.length} claims`);
-    assert.equal(claims.map(({ event }) => (event as { claimed: number }).claimed).reduce((a, b) => a + b), 1000);
+    assert.equal(
+      claims.map(({ event }) => (event as { claimed: number }).claimed).reduce((a, b) => a + b),
+      1000,
+    );
   });
 
   it('C1 nor do those of the same process', async () => {
@@ -143,10 +146,13 @@ describe('wake-ups', () => {
       const recovered = nextEvent(worker, 'worker:recovered', ({ operation }) => operation === STREAM);
       const started = nextEvent(worker, 'job:start');
       const [stream] = await openStreams(database);
-      await database.connection.getClient().db(database.connection.name).command({
-        killCursors: '$cmd.aggregate',
-        cursors: [stream!.cursorId],
-      });
+      await database.connection
+        .getClient()
+        .db(database.connection.name)
+        .command({
+          killCursors: '$cmd.aggregate',
+          cursors: [stream!.cursorId],
+        });
       assert.equal((await trouble).failures, 1);
       await database.scheduler(inProcess).dispatch('work');
       await Promise.all([recovered, started]);

@@ -101,7 +101,13 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
       exclusively: (work) => work(),
     }),
   CancelWatch: ({ clock, events, round }) =>
-    new CancelWatch(clock, events, { findCancelRequests: async () => (round(), new Map()) }, runner, () => 5000),
+    new CancelWatch(
+      clock,
+      events,
+      { findCancelRequests: async () => (round(), new Map()) },
+      runner,
+      () => 5000,
+    ),
   DoubtfulClaims: ({ clock, events, round }) => {
     const giveBackByToken = async (): Promise<number> => (round(), 0);
     const service = new DoubtfulClaims(clock, events, { giveBackByToken, giveBack: async () => 0 });

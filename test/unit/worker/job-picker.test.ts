@@ -3,7 +3,12 @@ import type { JobDocument } from '../../../src/domain/job.js';
 import type { DueFilter } from '../../../src/store/claim.js';
 import type { LockGrant } from '../../../src/store/lock-fields.js';
 import type { DoubtfulClaim } from '../../../src/worker/claimed-job.js';
-import { JobPicker, type ClaimRound, type PickerParts, type PickRequest } from '../../../src/worker/job-picker.js';
+import {
+  JobPicker,
+  type ClaimRound,
+  type PickerParts,
+  type PickRequest,
+} from '../../../src/worker/job-picker.js';
 import { aJob } from '../../support/a-job.js';
 import { ManualClock } from '../../support/manual-clock.js';
 
