@@ -83,7 +83,7 @@ export class PollLoop extends PeriodicService {
   }
 
   async runOnce(): Promise<number> {
-    const { runner, giveBack, bufferSize, exclusively } = this.#parts;
+    const { runner, giveBack, pollInterval, bufferSize, exclusively } = this.#parts;
     if (this.#hinted) this.#pace.step();
     this.#hinted = false;
     const stale = runner.takeWaiting(STALE_AFTER);
@@ -105,7 +105,7 @@ export class PollLoop extends PeriodicService {
     });
     // More suspects may have stood before jobs that can be taken beside this one.
     if (claimed.some(({ job }) => isSuspect(job))) return 0;
-    if (this.#isHungry) return this.#room() > 0 ? 0 : this.#untilStale(this.#interval);
+    if (this.#isHungry) return this.#room() > 0 ? 0 : this.#untilStale(pollInterval);
     return this.#untilStale(await this.#untilNextDue(since));
   }
 
