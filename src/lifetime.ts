@@ -148,7 +148,7 @@ export class Lifetime {
     this.#life.enter('Starting');
     try {
       this.#given.definitions.forWorker();
-      const { engine, sweeper, pruner, heartbeat, scheduling } = await this.connect();
+      const { engine, sweeper, pruner, heartbeat, scheduling, watch } = await this.connect();
       this.#assertStarting();
       await this.ensureInstalled();
       this.#assertStarting();
@@ -157,8 +157,7 @@ export class Lifetime {
       this.#assertStarting();
       await engine.start();
       this.#assertStarting();
-      const { materialiser, watch } = scheduling;
-      for (const service of [heartbeat, sweeper, pruner, materialiser, watch]) service.start();
+      for (const service of [heartbeat, sweeper, pruner, scheduling.materialiser, watch]) service.start();
       this.#life.enter('Running');
     } catch (thrown) {
       const error = toError(thrown);
@@ -192,9 +191,9 @@ export class Lifetime {
   async #close(budget: number): Promise<StopReport> {
     const parts = await this.#parts?.catch(() => undefined);
     if (parts === undefined) return { left: [] };
-    const { engine, sweeper, pruner, heartbeat, scheduling, database, detach } = parts;
-    const { materialiser, watch } = scheduling;
-    const services = Promise.all([materialiser, watch, sweeper, pruner].map((service) => service.stop()));
+    const { engine, sweeper, pruner, heartbeat, scheduling, watch, database, detach } = parts;
+    const stopping = [scheduling.materialiser, watch, sweeper, pruner].map((service) => service.stop());
+    const services = Promise.all(stopping);
     const left = await engine.stop(budget);
     // Told by the engine that it was stopped, a pass ends after the statement it is at.
     await within(systemClock, SERVICES_GRACE, Promise.allSettled([services, ...this.#passes]));

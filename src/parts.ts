@@ -18,6 +18,7 @@ import { WorkerEngine } from './worker/engine.js';
 import type { HandlerRegistry } from './worker/handler-registry.js';
 import { LocalRenewer } from './worker/local-renewer.js';
 import { ThreadRenewer } from './worker/thread-renewer.js';
+import { Watch } from './worker/watch.js';
 
 /** Connections beside those that handlers can keep busy with their progress. */
 const SPARE_CONNECTIONS = 5;
@@ -39,6 +40,7 @@ export interface Parts {
   pruner: Pruner;
   heartbeat: Heartbeat;
   scheduling: Scheduling;
+  watch: Watch;
   /** Measures the database's clock again when that was long ago. */
   refreshClock: () => Promise<void>;
   /** Takes the parts off the event bus, which outlives them. */
@@ -87,6 +89,24 @@ export async function openParts({
   }
   const store = createStore(database.collections);
   const taskTypes = (): readonly string[] => registry.taskTypes;
+  const watch = new Watch({
+    clock,
+    events,
+    store,
+    queues: options.queues,
+    taskTypes,
+    isBusy: () => engine.isBusy,
+    onNews: ({ schedules, dueAt, cancelled }) => {
+      if (schedules) scheduling.materialiser.changed();
+      if (dueAt !== undefined) engine.dueAt(dueAt);
+      for (const [jobId, reason] of cancelled) engine.cancelled(jobId, reason);
+    },
+    onGap: () => {
+      engine.lookAround();
+      scheduling.materialiser.changed();
+    },
+  });
+  const patience = (): number => watch.patience;
   const engine = new WorkerEngine({
     store,
     clock,
@@ -97,9 +117,13 @@ export async function openParts({
     workerId,
     renewer: measured === undefined ? new LocalRenewer(clock, store.renew) : new ThreadRenewer(options),
     anchor: () => measured?.anchor,
+    patience,
+    onSated: () => {
+      watch.listen();
+    },
   });
   const scheduling = openScheduling({
-    ...{ store, clock, events, random, options, registry, definitions, engine, workerId },
+    ...{ store, clock, events, random, options, registry, definitions, engine, workerId, patience },
   });
   const startedAt = clock.now();
   const heartbeat = new Heartbeat({
@@ -132,7 +156,10 @@ export async function openParts({
   const nudge = (): void => engine.nudge();
   events.on('worker:trouble', noticeOutage);
   events.on('job:stalled', nudge);
-  registry.onChange(nudge);
+  registry.onChange(() => {
+    nudge();
+    watch.reopen();
+  });
   return {
     database,
     store,
@@ -142,6 +169,7 @@ export async function openParts({
     pruner: new Pruner({ clock, events, store, options, taskTypes, knowsHandlers: () => registry.isUsed }),
     heartbeat,
     scheduling,
+    watch,
     refreshClock: async () => {
       if (measured !== undefined && measured.age > STALE_CLOCK) await synchronise();
     },

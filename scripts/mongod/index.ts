@@ -4,7 +4,7 @@ import type { ChildProcess } from 'node:child_process';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { MongoMemoryReplSet } from 'mongodb-memory-server-core';
+import { MongoMemoryReplSet, MongoMemoryServer } from 'mongodb-memory-server-core';
 
 import { DataFolder, isStillRunning } from './data-folder.js';
 import { DataInUseError, EmbeddedMongodError } from './errors.js';
@@ -22,6 +22,8 @@ export interface StartOptions {
   dataPath?: string;
   /** Members of the replica set. Default 1. */
   members?: number;
+  /** Default true. A server alone has no change streams, no majority and no retryable writes. */
+  replicaSet?: boolean;
   /** Port of the first member. Default: that of the last run on `dataPath`, else a free one. */
   port?: number;
   /** Told about the steps that take long. Default: nobody is. */
@@ -71,12 +73,15 @@ const ARGS = [
 const SET_SETTINGS = { electionTimeoutMillis: 3000, heartbeatIntervalMillis: 500 };
 
 export async function startMongod(options: StartOptions = {}): Promise<EmbeddedMongod> {
-  const { dataPath, members = 1, port, log = () => undefined } = options;
+  const { dataPath, members = 1, replicaSet = true, port, log = () => undefined } = options;
   if (process.env['NODE_ENV'] === 'production') {
     throw new EmbeddedMongodError('The embedded MongoDB is not for production: set MONGODB_URI.');
   }
   if (dataPath !== undefined && members !== 1) {
     throw new EmbeddedMongodError(`dataPath is for one member, not for ${members}.`);
+  }
+  if (!replicaSet && (dataPath !== undefined || members !== 1)) {
+    throw new EmbeddedMongodError('A server alone keeps no data and has no other members.');
   }
   if (port !== undefined && !(await isFree(port))) {
     throw new EmbeddedMongodError(`Port ${port} is taken by another program.`);
@@ -84,7 +89,7 @@ export async function startMongod(options: StartOptions = {}): Promise<EmbeddedM
   const server = await serverOptions(log);
   try {
     if (dataPath !== undefined) return await startOnStoredData(server, dataPath, port);
-    return await startOnTemporaryData(server, members, port);
+    return await startOnTemporaryData(server, replicaSet ? members : 'alone', port);
   } catch (error) {
     if (error instanceof EmbeddedMongodError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
@@ -134,18 +139,18 @@ async function startOnStoredData(
 
 async function startOnTemporaryData(
   server: ServerOptions,
-  members: number,
+  members: number | 'alone',
   wantedPort: number | undefined,
 ): Promise<EmbeddedMongod> {
   const folder = await createTemporaryFolder();
   try {
     const instances: InstanceOptions[] = [];
-    for (let index = 0; index < members; index += 1) {
+    for (let index = 0; index < (members === 'alone' ? 1 : members); index += 1) {
       const dbPath = path.join(folder, String(index));
       await mkdir(dbPath);
       instances.push({ dbPath, ...(index === 0 && wantedPort !== undefined && { port: wantedPort }) });
     }
-    const started = await startReplicaSet(server, instances);
+    const started = await (members === 'alone' ? startAlone : startReplicaSet)(server, instances);
     const stop = async () => {
       await started.stop();
       await removeFolder(folder);
@@ -204,6 +209,27 @@ async function startReplicaSet(server: ServerOptions, instances: InstanceOptions
         isRunning(instanceInfo?.instance.mongodProcess),
       );
       await Promise.all(alive.map((member) => member.stop({ doCleanup: false })));
+    },
+  };
+}
+
+async function startAlone(server: ServerOptions, [instance]: InstanceOptions[]): Promise<EmbeddedMongod> {
+  const mongod = await MongoMemoryServer.create({
+    binary: server.binary,
+    instance: { ...instance, storageEngine: 'wiredTiger', args: ARGS, launchTimeout: 60_000 },
+    spawn: server.spawn,
+  });
+  const pid = mongod.instanceInfo?.instance.mongodProcess?.pid;
+  if (!mongod.instanceInfo || pid === undefined)
+    throw new EmbeddedMongodError('A mongod ended while it was started.');
+  const host = hostOf(mongod.instanceInfo.port);
+  const uri = `mongodb://${host}/${DATABASE}`;
+  return {
+    uri,
+    members: [{ host, uri: `${uri}?directConnection=true`, pid }],
+    stop: async () => {
+      resume(pid);
+      await mongod.stop({ doCleanup: false });
     },
   };
 }

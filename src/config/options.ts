@@ -49,7 +49,10 @@ export interface SchedulerOptions {
   queues?: readonly string[];
   /** Handlers that run at the same time in this process. Default 5. */
   concurrency?: number;
-  /** How often to look for due jobs when nothing else wakes the worker. Default `'5s'`. */
+  /**
+   * How often to look for due jobs when nothing else wakes the worker; six times more rarely while a change stream tells
+   * of them. Default `'5s'`.
+   */
   pollInterval?: Duration;
   /** How long a lock holds without renewal; it is renewed at a third of it. Default `'60s'`. */
   lockTimeout?: Duration;

@@ -67,6 +67,8 @@ export interface SchedulerEvents {
   'schedule:orphaned': { scheduleId: string };
   /** A tick of the daemon took longer than its interval; `inARow` since the last one that did not. */
   'daemon:overrun': { tick: number; late: number; inARow: number };
+  /** The database was asked for `wanted` due jobs; `found` were read, and `claimed` of them taken. */
+  'worker:claim': { wanted: number; found: number; claimed: number };
   /** Every change of `scheduler.state`. */
   'worker:state': { state: LifecycleState; previous: LifecycleState; error?: Error };
   /** An operation on MongoDB failed and is tried again; `failures` in a row. */
@@ -100,6 +102,7 @@ const NAMES: Record<EventName, true> = {
   'schedule:orphaned': true,
   'daemon:overrun': true,
   'worker:stuck': true,
+  'worker:claim': true,
   'worker:state': true,
   'worker:trouble': true,
   'worker:recovered': true,

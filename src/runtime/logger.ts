@@ -65,6 +65,7 @@ const LINES: Lines = {
     log.warn(event, `tick ${event.tick} ended ${seconds(event.late)} late, ${event.inARow} in a row`),
   'worker:stuck': (event, log) =>
     log.error(event, `${event.taskType} ignores its signal; its slot stays taken`),
+  'worker:claim': (event, log) => log.debug(event, `claimed ${event.claimed} of ${event.found} due jobs`),
   'worker:state': ({ error, ...event }, log) => {
     if (error === undefined) log.info(event, `worker ${event.state.toLowerCase()}`);
     else log.error({ ...event, err: error }, `worker ${event.state.toLowerCase()}`);

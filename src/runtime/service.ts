@@ -22,7 +22,8 @@ export abstract class PeriodicService implements Service {
   protected readonly events: EventBus;
   #running: { loop: Promise<void>; stopping: AbortController } | undefined;
   #nap: AbortController | undefined;
-  #woken = false;
+  /** When the next round starts at the latest, by the monotonic clock: what was asked for since the last one started. */
+  #wakeAt = Infinity;
   #failures = 0;
 
   constructor(clock: Clock, events: EventBus) {
@@ -53,7 +54,14 @@ export abstract class PeriodicService implements Service {
 
   /** Starts the next round now, or right after the one in progress. */
   wake(): void {
-    this.#woken = true;
+    this.wakeWithin(0);
+  }
+
+  /** Starts the next round in `ms` milliseconds at the latest. Asked during a round, it counts for the one after. */
+  wakeWithin(ms: number): void {
+    const at = this.clock.monotonic() + ms;
+    if (at >= this.#wakeAt) return;
+    this.#wakeAt = at;
     // A wake-up is a hint: it does not shorten the wait after a failure.
     if (this.#failures === 0) this.#nap?.abort();
   }
@@ -72,12 +80,20 @@ export abstract class PeriodicService implements Service {
     // The first round starts after start() has returned, so that `stopping` is in place.
     await before;
     while (!stopping.aborted) {
-      this.#woken = false;
+      this.#wakeAt = Infinity;
       const delay = await this.#guardedRound();
-      if (stopping.aborted) return;
-      if (this.#woken && this.#failures === 0) continue;
+      await this.#rest(this.clock.monotonic() + delay, stopping);
+    }
+  }
+
+  /** Until the instant, or until it is woken; one timer at a time. */
+  async #rest(until: number, stopping: AbortSignal): Promise<void> {
+    while (!stopping.aborted) {
+      const end = this.#failures === 0 ? Math.min(until, this.#wakeAt) : until;
+      const left = end - this.clock.monotonic();
+      if (left <= 0) return;
       this.#nap = new AbortController();
-      await this.clock.sleep(delay, this.#nap.signal);
+      await this.clock.sleep(left, this.#nap.signal);
       this.#nap = undefined;
     }
   }

@@ -27,6 +27,8 @@ export interface MaterialiserParts {
   registrar: Registrar;
   environment: string;
   pollInterval: number;
+  /** How many times longer than its interval the poll may wait: more than once while something tells of changes. */
+  patience: () => number;
 }
 
 interface Found {
@@ -84,12 +86,11 @@ export class Materialiser extends PeriodicService {
   }
 
   async runOnce(): Promise<number> {
-    const { registrar, pollInterval } = this.#parts;
-    await registrar.registerNew();
+    await this.#parts.registrar.registerNew();
     let delay = await this.#round(this.#scope, []);
     // A full batch means there may be more.
     while (delay < 0 && !this.stopping) delay = await this.#round(this.#scope, []);
-    return Math.min(pollInterval, delay);
+    return Math.min(this.#interval, delay);
   }
 
   /** One pass over everything that is due, or over the stored schedules only; returns the jobs it made. */
@@ -120,7 +121,13 @@ export class Materialiser extends PeriodicService {
     const times = [next, ...won.map(({ plan }) => plan.nextRunAt)].filter((time) => time != null);
     // What others decided is not known: look again soon.
     const soonest = lost > 0 ? this.clock.now().getTime() : Math.min(...times.map((time) => time.getTime()));
-    return Math.min(pollInterval, Math.max(0, soonest - this.clock.now().getTime()));
+    return Math.max(0, soonest - this.clock.now().getTime());
+  }
+
+  /** That a run has ended elsewhere is told by nobody: who has one in line behind it looks at every poll. */
+  get #interval(): number {
+    const { pollInterval, patience } = this.#parts;
+    return this.#inLine.size > 0 ? pollInterval : pollInterval * patience();
   }
 
   #follow(schedule: ScheduleDocument, { owed, active }: Pick<Plan, 'owed' | 'active'>): void {

@@ -10,7 +10,6 @@ import type { Definitions } from './definitions.js';
 import { Materialiser } from './materialiser.js';
 import { Pass } from './pass.js';
 import { Registrar } from './registrar.js';
-import { ScheduleWatch } from './schedule-watch.js';
 import { StoredSchedules } from './stored-schedules.js';
 import { Turn } from './turn.js';
 
@@ -24,20 +23,21 @@ export interface SchedulingParts {
   definitions: Definitions;
   engine: WorkerEngine;
   workerId: string;
+  /** How many times longer than their interval polls may wait. */
+  patience: () => number;
 }
 
 /** Everything about schedules in a connected process. Nothing runs yet. */
 export interface Scheduling {
   registrar: Registrar;
   materialiser: Materialiser;
-  watch: ScheduleWatch;
   stored: StoredSchedules;
   pass: Pass;
   detach: () => void;
 }
 
 export function openScheduling(parts: SchedulingParts): Scheduling {
-  const { store, clock, events, random, options, registry, definitions, engine, workerId } = parts;
+  const { store, clock, events, random, options, registry, definitions, engine, workerId, patience } = parts;
   const { queues, environment, pollInterval, executionRetention, maxPayloadBytes } = options;
   const decisions = new Decisions({
     store,
@@ -51,7 +51,7 @@ export function openScheduling(parts: SchedulingParts): Scheduling {
   });
   const registrar = new Registrar({ store, clock, events, definitions });
   const materialiser = new Materialiser({
-    ...{ clock, events, random, store, decisions, registrar, environment, pollInterval },
+    ...{ clock, events, random, store, decisions, registrar, environment, pollInterval, patience },
     turn: new Turn({ clock, workerId, store }),
   });
   const wake = (): void => {
@@ -60,7 +60,6 @@ export function openScheduling(parts: SchedulingParts): Scheduling {
   return {
     registrar,
     materialiser,
-    watch: new ScheduleWatch(clock, events, store, wake),
     stored: new StoredSchedules({
       ...{ store, clock, registry, decisions, maxPayloadBytes },
       context: definitions.context,

@@ -30,7 +30,7 @@ import {
 } from './schedules.js';
 import { findSettled, settle } from './settle.js';
 import { findSkips, recordSkips } from './skips.js';
-import { watchSchedules } from './watch-schedules.js';
+import { watch } from './watch.js';
 
 const OPERATIONS = {
   acquireLock,
@@ -82,7 +82,7 @@ const OPERATIONS = {
   saveProgress,
   settle,
   unhold,
-  watchSchedules,
+  watch,
 };
 
 type Operations = typeof OPERATIONS;

@@ -9,14 +9,14 @@ export class CancelWatch extends PeriodicService {
   readonly name = 'watch for cancellations';
   readonly #store: Pick<Store, 'findCancelRequests'>;
   readonly #runner: JobRunner;
-  readonly #interval: number;
+  readonly #interval: () => number;
 
   constructor(
     clock: Clock,
     events: EventBus,
     store: Pick<Store, 'findCancelRequests'>,
     runner: JobRunner,
-    interval: number,
+    interval: () => number,
   ) {
     super(clock, events);
     this.#store = store;
@@ -30,6 +30,6 @@ export class CancelWatch extends PeriodicService {
       for (const [jobId, reason] of await this.#store.findCancelRequests(ids))
         this.#runner.cancel(jobId, reason);
     }
-    return this.#interval;
+    return this.#interval();
   }
 }

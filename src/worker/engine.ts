@@ -34,7 +34,14 @@ export interface EngineParts {
   workerId: string;
   renewer: Renewer;
   anchor: () => ClockAnchor | undefined;
+  /** How many times longer than their interval polls may wait. */
+  patience: () => number;
+  /** There is room for more than there was to claim, after a time of plenty. */
+  onSated: () => void;
 }
+
+/** A job may be claimed here just when somebody asks to cancel it: known to the database, not yet to this process. */
+const SECOND_LOOK = 1000;
 
 /** Everything that claims, runs and settles jobs in this process, and the order in which it starts and stops. */
 export class WorkerEngine {
@@ -51,7 +58,8 @@ export class WorkerEngine {
   #stopped = false;
 
   constructor(parts: EngineParts) {
-    const { store, clock, events, random, options, registry, workerId, renewer, anchor } = parts;
+    const { store, clock, events, random, options, registry, workerId, renewer, anchor, patience, onSated } =
+      parts;
     const { concurrency, pollInterval, lockTimeout, queues, executionRetention, timeoutGrace } = options;
     const taskTypes = (): readonly string[] => registry.taskTypes;
     const bufferSize = new BufferSize();
@@ -66,6 +74,9 @@ export class WorkerEngine {
       queues,
       taskTypes,
       leaseOf: (taskType) => registry.get(taskType)?.options.lease ?? lockTimeout,
+      onRound: (round) => {
+        events.emit('worker:claim', round);
+      },
       onDoubt: (claim) => {
         this.#doubtful.add(claim);
       },
@@ -108,7 +119,7 @@ export class WorkerEngine {
       exclusively: <T>(work: () => Promise<T>) => this.#exclusively(work),
     };
     this.#onePass = new OnePass(claiming);
-    this.#cancelWatch = new CancelWatch(clock, events, store, this.#runner, pollInterval);
+    this.#cancelWatch = new CancelWatch(clock, events, store, this.#runner, () => pollInterval * patience());
     this.#pollLoop = new PollLoop({
       clock,
       events,
@@ -119,6 +130,8 @@ export class WorkerEngine {
       queues,
       taskTypes,
       pollInterval,
+      patience,
+      onSated,
     });
   }
 
@@ -132,6 +145,11 @@ export class WorkerEngine {
     return this.#stopped;
   }
 
+  /** There is more than enough to do. */
+  get isBusy(): boolean {
+    return this.#pollLoop.isBusy;
+  }
+
   async start(): Promise<void> {
     await this.#open();
     this.#pollLoop.start();
@@ -139,12 +157,24 @@ export class WorkerEngine {
 
   /** There may be something to claim. */
   nudge(): void {
-    this.#pollLoop.wake();
+    this.#pollLoop.hint();
   }
 
-  /** A person in this process cancelled the job: no need to wait for the watch. */
+  /** A job is due then. */
+  dueAt(time: Date): void {
+    this.#pollLoop.dueAt(time);
+  }
+
+  /** Somebody wants the job cancelled, whoever runs it. */
   cancelled(jobId: string, reason: string | null): void {
     this.#runner.cancel(jobId, reason);
+    this.#cancelWatch.wakeWithin(SECOND_LOOK);
+  }
+
+  /** Anything may have happened: look for jobs and for requests to cancel. */
+  lookAround(): void {
+    this.#pollLoop.hint();
+    this.#cancelWatch.wake();
   }
 
   /** Claims and executes up to `batch` due jobs; resolves after they settled, to how many there were. */

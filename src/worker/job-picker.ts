@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../domain/clock.js';
 import { toError } from '../domain/errors.js';
+import type { SchedulerEvents } from '../domain/events.js';
 import { groupBy } from '../domain/group-by.js';
 import { isSuspect, type JobDocument } from '../domain/job.js';
 import { afterClaim, MOST_PAIRS, type DueFilter, type DueJob } from '../store/claim.js';
@@ -21,6 +22,8 @@ export interface PickRequest {
   exclude: readonly string[];
 }
 
+export type ClaimRound = SchedulerEvents['worker:claim'];
+
 export interface PickerParts {
   store: Pick<Store, 'claimOne' | 'findDue' | 'claimBatch' | 'findClaimed'>;
   clock: Clock;
@@ -29,6 +32,8 @@ export interface PickerParts {
   queues: readonly string[];
   taskTypes: () => readonly string[];
   leaseOf: (taskType: string) => number;
+  /** Told of every round that asked the database and got an answer. */
+  onRound: (round: ClaimRound) => void;
   /** Told of every claim whose effect is not known. */
   onDoubt: (doubt: DoubtfulClaim) => void;
 }
@@ -55,6 +60,11 @@ export class JobPicker {
     this.#parts = parts;
   }
 
+  /** Others took some of what the last round had found: there may be more. */
+  get isContended(): boolean {
+    return this.#contended;
+  }
+
   /** Claims up to `slots + buffer` due jobs, in order of (priority, due time, id). */
   async pick(request: PickRequest): Promise<ClaimedJob[]> {
     const { taskTypes, queues } = this.#parts;
@@ -77,6 +87,9 @@ export class JobPicker {
     const grant = this.#grant(filter.now, lease);
     try {
       const job = await store.claimOne(filter, grant);
+      const claimed = job === null ? 0 : 1;
+      this.#contended = false;
+      this.#parts.onRound({ wanted: 1, found: claimed, claimed });
       return job === null ? null : { job, token: grant.token, lease, sentAt };
     } catch (error) {
       this.#parts.onDoubt({ token: grant.token, ids: undefined, lease });
@@ -101,6 +114,7 @@ export class JobPicker {
     const claimed = taken.flatMap((result) => result.claimed);
     const failed = taken.find((result) => result.error !== undefined);
     if (claimed.length === 0 && failed?.error !== undefined) throw failed.error;
+    this.#parts.onRound({ wanted, found: due.length, claimed: claimed.length });
     return claimed;
   }
 

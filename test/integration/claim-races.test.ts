@@ -42,6 +42,7 @@ describe('claim races', () => {
       queues: ['default'],
       taskTypes: () => ['work'],
       leaseOf: () => 60_000,
+      onRound: () => undefined,
       onDoubt: () => assert.fail('no claim of this test fails'),
     });
   }

@@ -26,6 +26,7 @@ describe('JobPicker', () => {
       queues,
       taskTypes: () => taskTypes,
       leaseOf,
+      onRound: () => undefined,
       onDoubt: () => assert.fail('no claim of this test fails'),
     });
   }

@@ -361,6 +361,7 @@ describe('materialising', () => {
     const nudge = (): void => undefined;
     return new Materialiser({
       ...{ clock, events, store, random: () => 0, environment: 'test', pollInterval: 5000 },
+      patience: () => 1,
       decisions: new Decisions({ store, clock, events, skipRetention: DAY, cancel, nudge }),
       turn: new Turn({ clock, store, workerId: 'me' }),
       registrar: { names: [] } as unknown as Registrar,

@@ -122,6 +122,7 @@ describe('keys examined, beside 4,000 future and 1,000 paused schedules', () => 
     const [clock, events] = [new ManualClock(), new EventBus()];
     const materialiser = new Materialiser({
       ...{ clock, events, store, random: () => 0, environment: 'test', pollInterval: 60_000 },
+      patience: () => 1,
       registrar: { names: [] } as unknown as Registrar,
       decisions: {} as Decisions,
       turn: new Turn({ clock, store, workerId: 'me' }),

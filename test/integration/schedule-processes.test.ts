@@ -51,6 +51,7 @@ describe('a schedule that is found twice by one look', () => {
     const scheduling = (found: readonly ScheduleDocument[] | undefined) =>
       openScheduling({
         ...{ clock, events: new EventBus(), random: () => 0, registry, options, workerId: 'me' },
+        patience: () => 1,
         definitions: new Definitions({ registry, options, ...unused }),
         engine: {
           nudge: () => undefined,

@@ -12,7 +12,7 @@ import type {
 import { byHand, inProcess } from '../support/by-hand.js';
 import { accountFor } from '../support/calendar.js';
 import { nextEvent, recordEvents } from '../support/events.js';
-import { failing } from '../support/fail-point.js';
+import { failing, NO_STREAM } from '../support/fail-point.js';
 import { after, START } from '../support/instants.js';
 import { useSharedDatabase } from '../support/shared-database.js';
 
@@ -946,7 +946,7 @@ describe('stored schedules', () => {
     it('F1 B2 a change that comes while the stream opens is not overlooked', async () => {
       const api = database.scheduler(inProcess);
       assert.deepEqual(await api.listSchedules(), []);
-      const opening = { commands: ['aggregate'], collection: 'schedules', how: 500, times: 1 } as const;
+      const opening = { ...NO_STREAM, how: 500, times: 1 } as const;
       const { late } = await failing(database, opening, async () => {
         const { worker } = await apart();
         // By now it has looked once, and its stream is not open.
@@ -961,9 +961,12 @@ describe('stored schedules', () => {
     it('F1 without a change stream: within a poll', async () => {
       const worker = database.scheduler({ ...inProcess, pollInterval: '200ms' });
       worker.registerHandler('work', () => undefined);
-      const trouble = nextEvent(worker, 'worker:trouble', ({ operation }) => operation === 'watch schedules');
-      const point = { commands: ['aggregate'], collection: 'schedules', how: 'refused' } as const;
-      const { late } = await failing(database, point, async () => {
+      const trouble = nextEvent(
+        worker,
+        'worker:trouble',
+        ({ operation }) => operation === 'watch for changes',
+      );
+      const { late } = await failing(database, NO_STREAM, async () => {
         await worker.start();
         await trouble;
         const due = nextEvent(worker, 'schedule:due');

@@ -15,6 +15,13 @@ export interface FailPoint {
   how: 'lostReply' | 'noConnection' | 'refused' | number;
 }
 
+/** Change streams of the whole database are refused. */
+export const NO_STREAM = {
+  commands: ['aggregate'],
+  collection: '$cmd.aggregate',
+  how: 'refused',
+} as const satisfies FailPoint;
+
 /** Makes the server fail while `work` runs. */
 export async function failing<T>(
   database: TestDatabase,

@@ -8,7 +8,6 @@ import type { Decisions } from '../../../src/schedules/decisions.js';
 import { Materialiser } from '../../../src/schedules/materialiser.js';
 import type { Turn } from '../../../src/schedules/turn.js';
 import type { Registrar } from '../../../src/schedules/registrar.js';
-import { ScheduleWatch } from '../../../src/schedules/schedule-watch.js';
 import { BufferSize } from '../../../src/worker/buffer-size.js';
 import { CancelWatch } from '../../../src/worker/cancel-watch.js';
 import { DoubtfulClaims } from '../../../src/worker/doubtful-claims.js';
@@ -18,6 +17,7 @@ import { LockManager } from '../../../src/worker/lock-manager.js';
 import { PollLoop } from '../../../src/worker/poll-loop.js';
 import { RenewalLoop } from '../../../src/worker/renewal-loop.js';
 import type { Settler } from '../../../src/worker/settler.js';
+import { Watch } from '../../../src/worker/watch.js';
 import { resolveOptions } from '../../../src/config/options.js';
 import { recordEvents } from '../../support/events.js';
 import { ManualClock } from '../../support/manual-clock.js';
@@ -95,11 +95,19 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
       queues: ['default'],
       taskTypes: () => ['work'],
       pollInterval: 5000,
+      patience: () => 1,
+      onSated: () => undefined,
       giveBack: async () => undefined,
       exclusively: (work) => work(),
     }),
   CancelWatch: ({ clock, events, round }) =>
-    new CancelWatch(clock, events, { findCancelRequests: async () => (round(), new Map()) }, runner, 5000),
+    new CancelWatch(
+      clock,
+      events,
+      { findCancelRequests: async () => (round(), new Map()) },
+      runner,
+      () => 5000,
+    ),
   DoubtfulClaims: ({ clock, events, round }) => {
     const giveBackByToken = async (): Promise<number> => (round(), 0);
     const service = new DoubtfulClaims(clock, events, { giveBackByToken, giveBack: async () => 0 });
@@ -134,6 +142,7 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
       random: () => 0.5,
       environment: 'test',
       pollInterval: 5000,
+      patience: () => 1,
       decisions: {} as Decisions,
       registrar: { names: [], registerNew: async () => undefined } as unknown as Registrar,
       turn: { observe: () => undefined, end: async () => undefined } as unknown as Turn,
@@ -144,12 +153,17 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
         nextScheduleAt: async () => null,
       },
     }),
-  ScheduleWatch: ({ clock, events, round }) =>
-    new ScheduleWatch(
+  Watch: ({ clock, events, round }) =>
+    new Watch({
       clock,
       events,
-      {
-        async *watchSchedules(signal) {
+      queues: ['default'],
+      taskTypes: () => ['work'],
+      isBusy: () => false,
+      onNews: () => undefined,
+      onGap: () => undefined,
+      store: {
+        async *watch(_, signal) {
           while (!signal.aborted) {
             round();
             yield 'quiet';
@@ -157,8 +171,7 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
           }
         },
       },
-      () => undefined,
-    ),
+    }),
   RenewalLoop: ({ clock, events, round }) => {
     const report = { renewed: () => undefined, lost: () => undefined };
     const service = new RenewalLoop(clock, events, async () => (round(), []), report);

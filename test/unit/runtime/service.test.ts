@@ -89,6 +89,59 @@ describe('PeriodicService', () => {
     assert.equal(service.rounds, 2, 'one more round for any number of wake-ups');
   });
 
+  it('wakes within the time it is asked to, never later than the round said', async () => {
+    service.start();
+    await turns();
+    service.wakeWithin(300);
+    service.wakeWithin(500);
+    clock.advance(100);
+    service.wakeWithin(2000);
+    clock.advance(199);
+    await turns();
+    assert.deepEqual([service.rounds, clock.sleepers], [1, 1]);
+    clock.advance(1);
+    await turns();
+    assert.equal(service.rounds, 2, 'the earliest counts');
+    service.wakeWithin(2000);
+    clock.advance(1000);
+    await turns();
+    assert.equal(service.rounds, 3);
+    clock.advance(999);
+    await turns();
+    assert.equal(service.rounds, 3, 'what was asked for before the round is over with it');
+  });
+
+  it('keeps what is asked during a round for after it', async () => {
+    const { promise, fire } = signal<number>();
+    service.act = () => promise;
+    service.start();
+    await turns();
+    service.wakeWithin(300);
+    service.act = () => 1000;
+    clock.advance(100);
+    fire(1000);
+    await turns();
+    clock.advance(199);
+    await turns();
+    assert.equal(service.rounds, 1);
+    clock.advance(1);
+    await turns();
+    assert.equal(service.rounds, 2);
+  });
+
+  it('goes round at once when that time has passed during the round', async () => {
+    const { promise, fire } = signal<number>();
+    service.act = () => promise;
+    service.start();
+    await turns();
+    service.wakeWithin(300);
+    service.act = () => 1000;
+    clock.advance(300);
+    fire(1000);
+    await turns();
+    assert.equal(service.rounds, 2);
+  });
+
   it('is not hurried by a wake-up during a round that fails', async () => {
     service.act = () => {
       service.wake();

@@ -29,11 +29,13 @@ describe('Materialiser', () => {
   let calls: string[];
   let scopes: ScheduleScope[];
   let turnOfAnother: boolean;
+  let patience: number;
 
   beforeEach(() => {
     clock = new ManualClock();
     events = new EventBus();
     [due, owing, next, calls, scopes, turnOfAnother] = [[], [], null, [], [], false];
+    patience = 1;
     registerNew = async () => undefined;
     decide = (schedules) => ({ won: schedules.map((schedule) => decided(schedule)), lost: 0 });
     materialiser = new Materialiser({
@@ -42,6 +44,7 @@ describe('Materialiser', () => {
       random: () => 0.5,
       environment: 'test',
       pollInterval: POLL,
+      patience: () => patience,
       turn: new Turn({
         clock,
         workerId: 'me',
@@ -136,6 +139,16 @@ describe('Materialiser', () => {
     due = [[aSchedule()]];
     decide = () => ({ lost: 1 });
     assert.equal(await materialiser.runOnce(), 0);
+  });
+
+  it('C1 with something that tells of changes it polls more rarely, unless a run waits for one that may end elsewhere', async () => {
+    patience = 6;
+    assert.equal(await materialiser.runOnce(), 6 * POLL);
+    next = after(4 * POLL);
+    assert.equal(await materialiser.runOnce(), 4 * POLL);
+    owing = [aSchedule({ overlap: 'queue', active: 'first', owed: [run('first'), run('second')] })];
+    decide = () => ({});
+    assert.equal(await materialiser.runOnce(), POLL);
   });
 
   describe('after a round that others won', () => {

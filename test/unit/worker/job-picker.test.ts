@@ -3,7 +3,12 @@ import type { JobDocument } from '../../../src/domain/job.js';
 import type { DueFilter } from '../../../src/store/claim.js';
 import type { LockGrant } from '../../../src/store/lock-fields.js';
 import type { DoubtfulClaim } from '../../../src/worker/claimed-job.js';
-import { JobPicker, type PickerParts, type PickRequest } from '../../../src/worker/job-picker.js';
+import {
+  JobPicker,
+  type ClaimRound,
+  type PickerParts,
+  type PickRequest,
+} from '../../../src/worker/job-picker.js';
 import { aJob } from '../../support/a-job.js';
 import { ManualClock } from '../../support/manual-clock.js';
 
@@ -31,10 +36,11 @@ describe('JobPicker', () => {
   let singles: { filter: DueFilter; grant: LockGrant }[];
   let batches: Batch[];
   let doubts: DoubtfulClaim[];
+  let rounds: ClaimRound[];
   let failing: (batch: Batch | undefined) => Error | undefined;
 
   beforeEach(() => {
-    [due, finds, singles, batches, doubts] = [[], [], [], [], []];
+    [due, finds, singles, batches, doubts, rounds] = [[], [], [], [], [], []];
     clock = new ManualClock(NOW);
     latency = 0;
     taken = new Set();
@@ -51,6 +57,7 @@ describe('JobPicker', () => {
       queues: ['default'],
       taskTypes: () => ['work'],
       leaseOf: () => 60_000,
+      onRound: (round) => rounds.push(round),
       onDoubt: (doubt) => doubts.push(doubt),
       store: {
         claimOne: async (filter, grant) => {
@@ -106,6 +113,7 @@ describe('JobPicker', () => {
 
     it('finds nothing when nothing is due', async () => {
       assert.deepEqual(await picked(1), []);
+      assert.deepEqual(rounds, [{ wanted: 1, found: 0, claimed: 0 }]);
     });
 
     it('reads first when the lease hangs on the job', async () => {
@@ -134,7 +142,20 @@ describe('JobPicker', () => {
 
   it('asks for nothing without handlers', async () => {
     assert.deepEqual(await picked(5, 5, { taskTypes: () => [] }), []);
-    assert.deepEqual([singles.length, finds.length], [0, 0]);
+    assert.deepEqual([singles.length, finds.length, rounds.length], [0, 0, 0]);
+  });
+
+  it('tells how much it wanted, found and got, and whether others were first', async () => {
+    due = jobs(3);
+    taken.add(due[1]!._id);
+    const subject = picker();
+    await subject.pick(request(2, 3));
+    assert.deepEqual(rounds, [{ wanted: 5, found: 3, claimed: 2 }]);
+    assert.equal(subject.isContended, true);
+    due = [];
+    await subject.pick(request(1));
+    assert.deepEqual(rounds[1], { wanted: 1, found: 0, claimed: 0 });
+    assert.equal(subject.isContended, false);
   });
 
   describe('for several', () => {

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { startMongod, type EmbeddedMongod } from '@chronos/mongod';
+import { Scheduler, type JobContext, type SchedulerOptions } from '../../src/index.js';
+import { inProcess } from '../support/by-hand.js';
+import { QUICK } from '../support/database.js';
+import { nextEvent, recordEvents, signal } from '../support/events.js';
+
+describe('a standalone server, which has no change streams', () => {
+  let mongod: EmbeddedMongod;
+  let worker: Scheduler;
+  let other: Scheduler;
+  let troubles: unknown[];
+
+  before(async () => {
+    mongod = await startMongod({ replicaSet: false });
+  });
+
+  after(() => mongod.stop());
+
+  beforeEach(async () => {
+    const options: SchedulerOptions = { uri: mongod.uri, ...QUICK, ...inProcess };
+    [worker, other] = [new Scheduler(options), new Scheduler(options)];
+    troubles = recordEvents(worker, 'worker:trouble');
+    worker.registerHandler('work', () => 'done');
+    await worker.start();
+  });
+
+  afterEach(async () => {
+    await Promise.all([worker.stop('3s'), other.stop('3s')]);
+    assert.deepEqual(troubles, [], 'that there is no stream is no trouble');
+  });
+
+  it('C1 jobs of other processes are found by polling', async () => {
+    for (const options of [{}, { delay: '500ms' }]) {
+      const handle = await other.dispatch('work', null, options);
+      const { status, result } = await handle.wait({ timeout: '10s' });
+      assert.deepEqual([status, result], ['COMPLETED', 'done']);
+    }
+  });
+
+  it('requests to cancel too', async () => {
+    const started = signal<string>();
+    worker.registerHandler('endless', async (_: unknown, job: JobContext) => {
+      started.fire(job.id);
+      await new Promise((resolve) => {
+        job.signal.addEventListener('abort', resolve);
+      });
+    });
+    const cancelled = nextEvent(worker, 'job:cancelled');
+    await other.dispatch('endless');
+    await other.cancel(await started.promise, 'enough');
+    assert.equal((await cancelled).reason, 'enough');
+  });
+
+  it('F1 and schedules', async () => {
+    const due = nextEvent(worker, 'schedule:due');
+    await other.addSchedule({ id: 's', taskType: 'work', every: '1s', maxRuns: 1 });
+    assert.equal((await due).scheduleId, 's');
+    await other.removeSchedule('s');
+  });
+});
