@@ -150,6 +150,8 @@ export class Lifetime {
       this.#given.definitions.forWorker();
       const { engine, sweeper, pruner, heartbeat, scheduling, watch } = await this.connect();
       this.#assertStarting();
+      // Its thread takes as long to start as all the rest; the engine waits for it.
+      engine.locks.open().catch(() => undefined);
       await this.ensureInstalled();
       this.#assertStarting();
       await scheduling.registrar.registerAll();

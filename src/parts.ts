@@ -95,6 +95,7 @@ export async function openParts({
     store,
     queues: options.queues,
     taskTypes,
+    pollInterval: options.pollInterval,
     isBusy: () => engine.isBusy,
     onNews: ({ schedules, dueAt, cancelled }) => {
       if (schedules) scheduling.materialiser.changed();

@@ -114,7 +114,14 @@ async function claim({ jobs }: Floor, batch: number): Promise<Claim> {
   const due = await jobs
     .find(
       { status: 'SCHEDULED', queue: 'default', taskType: 'noop', nextRunAt: { $lte: now } },
-      { hint: CLAIM_KEYS, sort: { priority: 1, nextRunAt: 1, _id: 1 }, limit: batch, projection: AS_DUE },
+      {
+        hint: CLAIM_KEYS,
+        sort: { priority: 1, nextRunAt: 1, _id: 1 },
+        limit: batch,
+        projection: AS_DUE,
+        batchSize: batch,
+        singleBatch: true,
+      },
     )
     .toArray();
   if (due.length > 0) {

@@ -4,6 +4,8 @@ import type { EventBus } from './event-bus.js';
 
 const FIRST_RETRY = 250;
 const LONGEST_RETRY = 10_000;
+/** A reason of its own: without one, each abort makes an exception with a stack that nobody reads. */
+const WOKEN = 'woken';
 
 /** One life cycle for everything that works in the background: safe to start, stop and wake in any order. */
 export interface Service {
@@ -63,7 +65,7 @@ export abstract class PeriodicService implements Service {
     if (at >= this.#wakeAt) return;
     this.#wakeAt = at;
     // A wake-up is a hint: it does not shorten the wait after a failure.
-    if (this.#failures === 0) this.#nap?.abort();
+    if (this.#failures === 0) this.#nap?.abort(WOKEN);
   }
 
   /** The backoff after failures grows up to this, in milliseconds. */

@@ -70,7 +70,8 @@ export async function findDue(
 ): Promise<DueJob[]> {
   const parts = splitPairs(filter);
   const projection = { ...AS_DUE, ...(withoutPayload && { payload: 0 as const }) };
-  const options = { hint: CLAIM_KEYS, sort: ORDER, limit, projection };
+  // In one go: by itself the server sends a hundred, and waits to be asked for the rest.
+  const options = { hint: CLAIM_KEYS, sort: ORDER, limit, projection, batchSize: limit, singleBatch: true };
   const found = await Promise.all(
     parts.map((part) => c.jobs.find<DueJob>(dueFilter(part), options).toArray()),
   );

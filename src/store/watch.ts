@@ -3,8 +3,6 @@ import type { CancelRequest } from '../domain/job.js';
 import type { Collections } from './models.js';
 
 export interface WatchRequest {
-  /** `quietly`: without news of jobs, for a process that has more than enough to do. Reading does not wait then. */
-  scope: 'all' | 'quietly';
   queues: readonly string[];
   taskTypes: readonly string[];
 }
@@ -57,7 +55,7 @@ export async function* watch(
     let change = (await cursor.setMaxTimeMS(AT_ONCE).tryNext()) as Change | null;
     // Not before: the driver forgets to close a cursor on the server that was closed while it opened.
     signal.addEventListener('abort', abort);
-    cursor.setMaxTimeMS(request.scope === 'all' ? QUIET_AFTER : AT_ONCE);
+    cursor.setMaxTimeMS(QUIET_AFTER);
     if (!signal.aborted) yield 'open';
     while (!signal.aborted) {
       yield change === null ? 'quiet' : toNews([change, ...(cursor.readBufferedDocuments() as Change[])]);
@@ -94,7 +92,7 @@ const KEPT = {
  * operations, fields of new documents and fields that were set. An update does not say of which queue or task type
  * the job is; those are heard of by all.
  */
-function matching(db: string, { scope, queues, taskTypes }: WatchRequest): object {
+function matching(db: string, { queues, taskTypes }: WatchRequest): object {
   const schedules = [
     { operationType: { $in: ['insert', 'replace', 'delete'] } },
     { operationType: 'update', [`${UPDATED}.rev`]: { $exists: true } },
@@ -113,7 +111,7 @@ function matching(db: string, { scope, queues, taskTypes }: WatchRequest): objec
   return {
     $or: [
       { ns: { db, coll: 'schedules' }, $or: schedules },
-      { ns: { db, coll: 'jobs' }, $or: scope === 'all' ? [cancelled, ...due] : [cancelled] },
+      { ns: { db, coll: 'jobs' }, $or: [cancelled, ...due] },
     ],
   };
 }

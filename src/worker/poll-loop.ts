@@ -50,6 +50,7 @@ export class PollLoop extends PeriodicService {
   #hungrySince: number | undefined;
   /** The last claim may have left some out: suspects, which wait for a slot and for each other, or zombies. */
   #leftSome = false;
+  #wasEmpty = false;
   #claimedAt = 0;
   #startedBefore = 0;
 
@@ -111,12 +112,14 @@ export class PollLoop extends PeriodicService {
 
   async #claim(): Promise<ClaimedJob[]> {
     const { picker, runner, bufferSize, clock } = this.#parts;
-    const slots = runner.freeSlots;
-    const room = this.#room();
-    if (room === 0) {
+    const all = this.#room();
+    if (all === 0) {
       this.#setHungry(true);
       return [];
     }
+    // After a time without work one job alone is the likeliest, and taken in one round trip instead of two.
+    const one = this.#wasEmpty && runner.freeSlots > 0;
+    const [slots, room] = one ? [1, 1] : [runner.freeSlots, all];
     const request = {
       slots,
       buffer: room - slots,
@@ -133,6 +136,7 @@ export class PollLoop extends PeriodicService {
     }
     // A round that was lost to others says nothing about how much there is.
     this.#setHungry(isFull || picker.isContended);
+    this.#wasEmpty = claimed.length === 0;
     this.#startedBefore = runner.started;
     this.#claimedAt = now;
     this.#leftSome =

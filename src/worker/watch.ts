@@ -3,14 +3,16 @@ import type { EventBus } from '../runtime/event-bus.js';
 import { Pace } from '../runtime/pace.js';
 import { PeriodicService } from '../runtime/service.js';
 import type { Store } from '../store/store.js';
-import type { News, WatchRequest } from '../store/watch.js';
+import type { News } from '../store/watch.js';
 
 /** What a server says that has no change streams: a standalone one. */
 const NOT_A_REPLICA_SET = 40_573;
 /** It may have become one. */
 const ASK_AGAIN = 3_600_000;
-/** How often a stream without news of jobs is read, in milliseconds. */
-const QUIET_PAUSE = 500;
+/** How often a busy process asks itself whether it still is, in milliseconds. */
+const BUSY_PAUSE = 500;
+/** Without a stream while busy, what it would have told is found within this time, in milliseconds. */
+const BUSY_INTERVAL = 1000;
 /**
  * With a stream that tells everything, polls only find what it lost: they come this many times more rarely. With the
  * default interval a worker with nothing to do then asks twice a minute, and what was lost waits for half a minute.
@@ -23,7 +25,8 @@ export interface WatchParts {
   store: Pick<Store, 'watch'>;
   queues: readonly string[];
   taskTypes: () => readonly string[];
-  /** There is more than enough to do: news of jobs would cost the server, and nobody needs them. */
+  pollInterval: number;
+  /** There is more than enough to do: nobody needs news of jobs, and the server reads its whole log for each stream. */
   isBusy: () => boolean;
   onNews: (news: News) => void;
   /** Something may have happened that the stream does not tell: everybody looks for themselves. */
@@ -32,7 +35,6 @@ export interface WatchParts {
 
 interface Stream {
   readonly news: ReturnType<Store['watch']>;
-  readonly scope: WatchRequest['scope'];
   readonly closing: AbortController;
 }
 
@@ -46,6 +48,7 @@ export class Watch extends PeriodicService {
   readonly #pace: Pace;
   #stream: Stream | undefined;
   #healthy = false;
+  #isResting = false;
 
   constructor(parts: WatchParts) {
     super(parts.clock, parts.events);
@@ -53,8 +56,9 @@ export class Watch extends PeriodicService {
     this.#pace = new Pace(parts.clock);
   }
 
-  /** How many times longer than their interval polls may wait. */
+  /** How many times longer than their interval polls may wait; less than once while there is no stream on purpose. */
   get patience(): number {
+    if (this.#isResting) return Math.min(1, BUSY_INTERVAL / this.#parts.pollInterval);
     return this.#healthy ? PATIENCE : 1;
   }
 
@@ -67,7 +71,7 @@ export class Watch extends PeriodicService {
 
   /** There is room for more jobs: news of them are welcome again, now and not after the pause. */
   listen(): void {
-    if (this.#stream?.scope === 'quietly') this.wake();
+    if (this.#isResting) this.wake();
   }
 
   override async stop(): Promise<void> {
@@ -79,15 +83,17 @@ export class Watch extends PeriodicService {
 
   /** Reads the stream once; one round after the other follows it. */
   async runOnce(): Promise<number> {
+    if (this.#parts.isBusy()) return this.#rest();
+    this.#isResting = false;
     const stream = (this.#stream ??= this.#open());
     try {
       const { value: news, done } = await stream.news.next();
-      if (done === true || stream.closing.signal.aborted || stream.scope !== this.#scope) {
+      if (done === true || stream.closing.signal.aborted) {
         if (done !== true && typeof news === 'object') this.#parts.onNews(news);
         await this.#close(stream);
         return 0;
       }
-      return this.#hear(news, stream.scope);
+      return this.#hear(news);
     } catch (error) {
       const wasHealthy = this.#healthy;
       await this.#close(stream);
@@ -98,7 +104,7 @@ export class Watch extends PeriodicService {
   }
 
   /** Returns how long to wait before the next reading: what comes in a burst is read together. */
-  #hear(news: News | 'open' | 'quiet', scope: Stream['scope']): number {
+  #hear(news: News | 'open' | 'quiet'): number {
     const { onNews, onGap } = this.#parts;
     if (news === 'open') {
       this.#healthy = true;
@@ -107,18 +113,23 @@ export class Watch extends PeriodicService {
       onNews(news);
       this.#pace.step();
     }
-    return scope === 'quietly' ? QUIET_PAUSE : this.#pace.wait;
+    return this.#pace.wait;
   }
 
-  get #scope(): Stream['scope'] {
-    return this.#parts.isBusy() ? 'quietly' : 'all';
+  /** Schedules that change and jobs to cancel are found by polls meanwhile, which come more often. */
+  async #rest(): Promise<number> {
+    if (!this.#isResting) {
+      this.#isResting = true;
+      await this.#close(this.#stream);
+      this.#parts.onGap();
+    }
+    return BUSY_PAUSE;
   }
 
   #open(): Stream {
     const { store, queues, taskTypes } = this.#parts;
     const closing = new AbortController();
-    const scope = this.#scope;
-    return { closing, scope, news: store.watch({ scope, queues, taskTypes: taskTypes() }, closing.signal) };
+    return { closing, news: store.watch({ queues, taskTypes: taskTypes() }, closing.signal) };
   }
 
   async #close(stream: Stream | undefined): Promise<void> {

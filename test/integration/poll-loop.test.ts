@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { Scheduler } from '../../src/index.js';
 import { byHand, inProcess, passTime } from '../support/by-hand.js';
 import { useSharedDatabase } from '../support/shared-database.js';
-import { countEvents, nextEvent, signal } from '../support/events.js';
+import { countEvents, nextEvent, recordEvents, signal } from '../support/events.js';
 import { failing, NO_STREAM } from '../support/fail-point.js';
 import { after } from '../support/instants.js';
 import { ManualClock } from '../support/manual-clock.js';
+import { until } from '../support/until.js';
 
 describe('the poll loop', () => {
   const database = useSharedDatabase();
@@ -19,9 +20,14 @@ describe('the poll loop', () => {
         await worker.start();
         const other = database.scheduler({ clock });
         // Dispatched elsewhere: nothing but the next poll tells this worker.
+        const rounds = recordEvents(worker, 'worker:claim');
         const first = nextEvent(worker, 'job:start');
         await other.dispatch('work');
         await passTime(clock, first, 100);
+        await until('it has looked for more', () => {
+          const { claimed } = rounds.at(-1)!.event as { claimed: number };
+          return Promise.resolve(claimed === 0);
+        });
         const found = clock.now().getTime();
         const second = nextEvent(worker, 'job:start');
         await other.dispatch('work');

@@ -3,7 +3,6 @@ import { until } from './until.js';
 
 interface OpenStream {
   cursorId: unknown;
-  scope: 'all' | 'quietly';
   /** What it was opened with, as text. */
   command: string;
 }
@@ -20,14 +19,11 @@ export async function openStreams(database: TestDatabase): Promise<OpenStream[]>
   return found.map(({ cursor }): OpenStream => {
     const { cursorId, originatingCommand } = cursor as { cursorId: unknown; originatingCommand: object };
     const command = JSON.stringify(originatingCommand);
-    return { cursorId, command, scope: command.includes('fullDocument.status') ? 'all' : 'quietly' };
+    return { cursorId, command };
   });
 }
 
-/** Resolves when there is one open stream, of that scope. */
-export async function streamIs(database: TestDatabase, scope: OpenStream['scope']): Promise<void> {
-  await until(`one stream is open, of scope ${scope}`, async () => {
-    const streams = await openStreams(database);
-    return streams.length === 1 && streams[0]?.scope === scope;
-  });
+/** Resolves when so many streams are open. */
+export async function streamsAre(database: TestDatabase, count: number): Promise<void> {
+  await until(`${count} streams are open`, async () => (await openStreams(database)).length === count);
 }

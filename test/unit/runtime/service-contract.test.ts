@@ -159,6 +159,7 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
       events,
       queues: ['default'],
       taskTypes: () => ['work'],
+      pollInterval: 5000,
       isBusy: () => false,
       onNews: () => undefined,
       onGap: () => undefined,

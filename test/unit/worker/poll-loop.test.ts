@@ -213,7 +213,7 @@ describe('PollLoop', () => {
     });
 
     it('does not wait for a freed slot to be refilled', async () => {
-      pick = async () => claims(2);
+      pick = async ({ slots }) => claims(slots);
       loop.hint();
       await turns();
       runner.freeSlots = 1;
@@ -313,5 +313,22 @@ describe('PollLoop', () => {
     clock.advance(1000);
     await turns();
     assert.equal(requests.length, 2);
+  });
+
+  it('takes one job first after a time without, in one round trip, and then what else there is', async () => {
+    loop.start();
+    await turns();
+    pick = async ({ slots }) => claims(slots);
+    clock.advance(5000);
+    await turns();
+    assert.deepEqual(
+      requests.map(({ slots, buffer }) => [slots, buffer]),
+      [
+        [2, 0],
+        [1, 0],
+        [1, 0],
+      ],
+    );
+    assert.equal(accepted.length, 2);
   });
 });

@@ -72,6 +72,7 @@ describe('Watch', () => {
       events,
       queues: ['default'],
       taskTypes: () => taskTypes,
+      pollInterval: 5000,
       isBusy: () => isBusy,
       onNews: (one) => heard.push(one),
       onGap: () => gaps++,
@@ -96,7 +97,6 @@ describe('Watch', () => {
   const open = (number = streams.length - 1): Promise<void> => streams[number]!.feed('open');
 
   it('F1 B2 hands on what it hears; when the stream opens everybody looks, because nobody saw what came before', async () => {
-    assert.deepEqual(streams[0]!.request, { scope: 'all', queues: ['default'], taskTypes: ['work'] });
     await open();
     assert.deepEqual([heard, gaps], [[], 1]);
     for (const one of ['quiet', news, 'quiet'] as const) {
@@ -209,32 +209,34 @@ describe('Watch', () => {
       await open();
       isBusy = true;
       await streams[0]!.feed(news);
-      await open(1);
+      clock.advance(5);
+      await turns();
     });
 
-    it('C1 does not listen for jobs, and reads twice a second', async () => {
+    it('C1 has no stream, and polls find within a second what that would have told', async () => {
       assert.deepEqual([heard.length, streams[0]!.closed], [1, true], 'what was read is not lost');
-      assert.equal(streams[1]!.request.scope, 'quietly');
-      assert.equal(watch.patience, 6);
+      assert.equal(gaps, 2, 'everybody looks, and again soon');
+      assert.equal(watch.patience * 5000, 1000);
       for (let i = 0; i < 3; i++) {
-        assert.equal(streams[1]!.isRead, false);
         clock.advance(500);
-        await streams[1]!.feed(i === 1 ? news : 'quiet');
+        await turns();
       }
-      assert.equal(heard.length, 2);
-      assert.equal(streams.length, 2);
+      assert.deepEqual([streams.length, gaps], [1, 2]);
     });
 
     it('C1 listens again as soon as there is room for more, and everybody looks', async () => {
-      const before = gaps;
       isBusy = false;
       watch.listen();
       await turns();
-      await streams[1]!.feed('quiet');
-      assert.deepEqual([streams[1]!.closed, streams.length], [true, 3]);
-      assert.equal(streams[2]!.request.scope, 'all');
+      assert.equal(streams.length, 2);
+      assert.equal(watch.patience, 1);
       await open();
-      assert.equal(gaps, before + 1);
+      assert.deepEqual([gaps, watch.patience], [3, 6]);
+    });
+
+    it('C12 may be stopped', async () => {
+      await watch.stop();
+      assert.equal(clock.sleepers, 0);
     });
   });
 });
