@@ -195,20 +195,32 @@ const PARTS: Record<string, Part> = {
     ];
   },
 
-  four: async (bench) => {
+  many: async (bench) => {
     const total = bench.jobs(20_000);
     const results = await bench.times(async (run) => {
       const one = await together(bench, 1, total);
       const four = await together(bench, 4, total);
-      bench.log(`run ${run}: ${Math.round(four)} jobs/s by four processes, ${Math.round(one)} by one`);
-      return { one, four };
+      const eight = await together(bench, 8, total);
+      const rates = [one, four, eight].map(({ perSecond: rate }) => Math.round(rate));
+      bench.log(`run ${run}: ${rates[0]} jobs/s by one process, ${rates[1]} by four, ${rates[2]} by eight`);
+      return { one, four, eight };
     });
     return [
       figure({
         ...{ id: 'four', what: `${total} no-op jobs, four processes`, unit: 'jobs/s', target: 0.9 },
-        runs: results.map(({ four }) => four),
-        floors: results.map(({ one }) => one),
+        runs: results.map(({ four }) => four.perSecond),
+        floors: results.map(({ one }) => one.perSecond),
         against: 'one process',
+      }),
+      figure({
+        ...{ id: 'eight', what: `${total} no-op jobs, eight processes`, unit: 'jobs/s' },
+        runs: results.map(({ eight }) => eight.perSecond),
+        floors: results.map(({ one }) => one.perSecond),
+        against: 'one process',
+      }),
+      figure({
+        ...{ id: 'lost', what: 'claim rounds of eight processes that win nothing', unit: '%' },
+        ...{ better: 'less', runs: results.map(({ eight }) => 100 * eight.lost), target: 20 },
       }),
     ];
   },
@@ -327,8 +339,14 @@ async function latencies(bench: Bench, answer: Role, ask: Role): Promise<number[
   });
 }
 
+interface Shared {
+  perSecond: number;
+  /** The share of claim rounds that won nothing although jobs were there. */
+  lost: number;
+}
+
 /** Processes that share the work, from when they are told to go until the last job is done. */
-async function together(bench: Bench, processes: number, total: number): Promise<number> {
+async function together(bench: Bench, processes: number, total: number): Promise<Shared> {
   return bench.inFreshDatabase(async (uri) => {
     await measure(uri, { name: 'enqueue', total, how: 'bulk' });
     const role = work('noop', 100, Infinity);
@@ -347,7 +365,11 @@ async function together(bench: Bench, processes: number, total: number): Promise
     });
     await over;
     const milliseconds = performance.now() - since;
-    await bench.check(uri, total, await Promise.all(workers.map((worker) => worker.stop())));
-    return (1000 * total) / milliseconds;
+    const reports = await Promise.all(workers.map((worker) => worker.stop()));
+    await bench.check(uri, total, reports);
+    const [won, lost] = (['won', 'lost'] as const).map((kind) =>
+      reports.reduce((sum, { claims }) => sum + claims[kind], 0),
+    ) as [number, number];
+    return { perSecond: (1000 * total) / milliseconds, lost: lost / (won + lost) };
   });
 }

@@ -25,6 +25,9 @@ export const chronosRoles = {
       notes.started(job.id);
       return handler(payload);
     });
+    worker.on('worker:claim', ({ found, claimed }) => {
+      if (found > 0) notes.claims[claimed > 0 ? 'won' : 'lost']++;
+    });
     let done = 0;
     const over = new Promise<void>((resolve) => {
       worker.on('job:complete', () => {

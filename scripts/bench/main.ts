@@ -3,7 +3,9 @@ import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { startMongod } from '@chronos/mongod';
 import { Bench, PART_IDS } from './bench.js';
+import { compare } from './compare.js';
 import { isReached, type Figure } from './figures.js';
+import { runPeers } from './peers/index.js';
 import { plot } from './plot.js';
 import { table } from './table.js';
 
@@ -15,6 +17,7 @@ const HELP = `npm run bench -- [options]
   --check        exit with 1 when a target is missed
   --json FILE    the figures for machines
   --svg FILE     a plot of them
+  --peers        other schedulers too (npm run bench:peers)
 `;
 
 const { values } = parseArgs({
@@ -25,6 +28,7 @@ const { values } = parseArgs({
     check: { type: 'boolean', default: false },
     json: { type: 'string' },
     svg: { type: 'string' },
+    peers: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
@@ -41,10 +45,17 @@ function readOptions(): { only: string[]; runs: number; scale: number } {
 }
 
 async function main(): Promise<Figure[]> {
+  const options = readOptions();
   const mongod = await startMongod({ log: console.log });
-  const bench = await Bench.open({ uri: mongod.uri, ...readOptions(), log: console.log });
+  const bench = await Bench.open({ uri: mongod.uri, ...options, log: console.log });
   try {
-    return await bench.run();
+    const figures = await bench.run();
+    const noop = figures.find(({ id }) => id === 'noop-100');
+    if (!values.peers || noop === undefined) return figures;
+    const { runs } = options;
+    const jobs = bench.jobs(20_000);
+    const peers = await runPeers({ mongoUri: mongod.uri, jobs, concurrency: 100, runs, log: console.log });
+    return [...figures, ...compare(noop, peers)];
   } finally {
     await bench.close();
     await mongod.stop();

@@ -55,15 +55,17 @@ describe('stop', () => {
     await scheduler.start();
     await scheduler.dispatchMany(Array.from({ length: 300 }, () => ({ taskType: 'quick' })));
     await trained;
-    // Idle and used to short handlers, it takes one into its slot and the next ones into its buffer.
+    // Used to short handlers, it takes one into its slot and the next ones into its buffer.
     await scheduler.dispatchMany([
       { taskType: 'block', options: { priority: 1 } },
       ...Array.from({ length: 20 }, () => ({ taskType: 'quick', options: { priority: 2 } })),
     ]);
     await blocking.promise;
     const { jobs } = database.collections;
+    const count = (filter: object): Promise<number> => jobs.countDocuments(filter);
+    await until('jobs wait in the buffer', async () => (await count({ status: 'QUEUED' })) > 0);
     const stopping = scheduler.stop();
-    await until('the buffer is given back', async () => (await jobs.countDocuments({ fence: 2 })) > 0);
+    await until('they are given back', async () => (await count({ fence: 2, status: 'SCHEDULED' })) > 0);
     release.fire();
     await stopping;
     const left = await jobs.find({ status: { $ne: 'COMPLETED' } }).toArray();

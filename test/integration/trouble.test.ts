@@ -22,8 +22,8 @@ describe('trouble with the database', () => {
   }
 
   const cases: [string, FailPoint['commands'], FailPoint['how'], string][] = [
-    ['jobs cannot be found', ['find'], 'noConnection', 'claim jobs'],
-    ['the server refuses to find jobs', ['find'], 'refused', 'claim jobs'],
+    ['jobs cannot be found', ['find', 'findAndModify'], 'noConnection', 'claim jobs'],
+    ['the server refuses to find jobs', ['find', 'findAndModify'], 'refused', 'claim jobs'],
     ['jobs cannot be claimed', ['update', 'findAndModify'], 'noConnection', 'claim jobs'],
   ];
   for (const [name, commands, how, operation] of cases) {
