@@ -14,14 +14,15 @@ export async function fillWithOthers(
   const now = new Date();
   const finished = { status: 'COMPLETED', finishedAt: now, fence: 2, settledBy: 'somebody' };
   const future = { nextRunAt: new Date(now.getTime() + 30 * DAY) };
-  for (const [what, others] of Object.entries({ finished, future })) {
-    for (let from = 0; from < count; from += CHUNK) {
-      await db
-        .aggregate(numbered(`${what}-${_id}-`, from, Math.min(CHUNK, count - from), { ...fields, ...others }))
-        .toArray();
-      log(`${Math.min(count, from + CHUNK)} of ${count} ${what} jobs`);
-    }
-  }
+  await Promise.all(
+    Object.entries({ finished, future }).map(async ([what, others]) => {
+      for (let from = 0; from < count; from += CHUNK) {
+        const some = Math.min(CHUNK, count - from);
+        await db.aggregate(numbered(`${what}-${_id}-`, from, some, { ...fields, ...others })).toArray();
+        if ((from + some) % (4 * CHUNK) === 0) log(`${from + some} of ${count} ${what} jobs`);
+      }
+    }),
+  );
 }
 
 function numbered(prefix: string, from: number, count: number, fields: object): mongo.BSON.Document[] {

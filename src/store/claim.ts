@@ -11,6 +11,8 @@ export interface DueFilter {
   queues: readonly string[];
   taskTypes: readonly string[];
   now: Date;
+  /** Only jobs of this one. */
+  priority?: number;
   /** Leave out jobs that may kill their process: one at a time per process. */
   withoutSuspects: boolean;
   /** Jobs whose handlers still run here although their lock is gone. */
@@ -58,20 +60,16 @@ export async function claimOne(
   });
 }
 
-/**
- * The first `limit` due jobs in order. Nothing is taken yet. `withoutPayload` for a window much wider than what will
- * be taken: payloads can be large.
- */
-export async function findDue(
-  c: Collections,
-  filter: DueFilter,
-  limit: number,
-  { withoutPayload = false } = {},
-): Promise<DueJob[]> {
+/** The first `limit` due jobs in order, after the first `skip` of them. Nothing is taken yet. */
+export async function findDue(c: Collections, filter: DueFilter, limit: number, skip = 0): Promise<DueJob[]> {
   const parts = splitPairs(filter);
-  const projection = { ...AS_DUE, ...(withoutPayload && { payload: 0 as const }) };
-  // In one go: by itself the server sends a hundred, and waits to be asked for the rest.
-  const options = { hint: CLAIM_KEYS, sort: ORDER, limit, projection, batchSize: limit, singleBatch: true };
+  const options = {
+    ...{ hint: CLAIM_KEYS, sort: ORDER, limit, projection: AS_DUE },
+    // In one go: by itself the server sends a hundred, and waits to be asked for the rest.
+    ...{ batchSize: limit, singleBatch: true },
+    // Of several finds nobody knows which ones to leave out.
+    ...(parts.length === 1 && { skip }),
+  };
   const found = await Promise.all(
     parts.map((part) => c.jobs.find<DueJob>(dueFilter(part), options).toArray()),
   );
@@ -186,6 +184,7 @@ function dueFilter({
   queues,
   taskTypes,
   now,
+  priority,
   withoutSuspects,
   exclude,
 }: DueFilter): mongo.Filter<JobDocument> {
@@ -194,6 +193,7 @@ function dueFilter({
     queue: { $in: [...queues] },
     taskType: { $in: [...taskTypes] },
     nextRunAt: { $lte: now },
+    ...(priority !== undefined && { priority }),
     ...(withoutSuspects && { crashes: 0, abandoned: 0 }),
     ...(exclude.length > 0 && { _id: { $nin: [...exclude] } }),
   };

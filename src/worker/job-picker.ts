@@ -9,9 +9,11 @@ import type { LockGrant } from '../store/lock-fields.js';
 import type { Store } from '../store/store.js';
 import type { ClaimedJob, DoubtfulClaim } from './claimed-job.js';
 
-/** After a lost round, pick from a window this many times wider than what is wanted. */
+/** After a lost round, pick from a window this many times wider than what is wanted, and want no more than so many. */
 const WINDOW = 8;
-const WIDEST_WINDOW = 4000;
+const MOST_CONTENDED = 250;
+/** Who met others once will meet them again: so many rounds are made like this. */
+const WARY_ROUNDS = 16;
 
 export interface PickRequest {
   /** Free slots: jobs for these go straight to RUNNING. */
@@ -54,7 +56,8 @@ interface Group {
 /** Finds due jobs and takes them, so that no two workers ever get the same one. */
 export class JobPicker {
   readonly #parts: PickerParts;
-  #contended = false;
+  /** How many rounds are left that keep out of the way of others. */
+  #wary = 0;
 
   constructor(parts: PickerParts) {
     this.#parts = parts;
@@ -62,7 +65,7 @@ export class JobPicker {
 
   /** Others took some of what the last round had found: there may be more. */
   get isContended(): boolean {
-    return this.#contended;
+    return this.#wary > 0;
   }
 
   /** Claims up to `slots + buffer` due jobs, in order of (priority, due time, id). */
@@ -88,7 +91,7 @@ export class JobPicker {
     try {
       const job = await store.claimOne(filter, grant);
       const claimed = job === null ? 0 : 1;
-      this.#contended = false;
+      if (job === null) this.#wary = 0;
       this.#parts.onRound({ wanted: 1, found: claimed, claimed });
       return job === null ? null : { job, token: grant.token, lease, sentAt };
     } catch (error) {
@@ -104,13 +107,15 @@ export class JobPicker {
     // Without a free slot a suspect cannot be taken; those at the head must not use up what is read.
     const withoutSuspects = request.withoutSuspects || request.slots === 0;
     const filter = this.#filter({ ...request, withoutSuspects });
-    const wanted = request.slots + request.buffer;
-    const wide = this.#contended;
-    const limit = wide ? Math.max(wanted, Math.min(wanted * WINDOW, WIDEST_WINDOW)) : wanted;
-    const due = await store.findDue(filter, limit, { withoutPayload: wide });
+    const wary = this.#wary > 0;
+    const wanted = wary
+      ? Math.min(request.slots + request.buffer, MOST_CONTENDED)
+      : request.slots + request.buffer;
+    const due = wary ? await this.#findElsewhere(filter, wanted) : await store.findDue(filter, wanted);
     const groups = this.#group(this.#choose(due, request), request.slots);
-    const taken = await Promise.all(groups.map((group) => this.#take(group, filter.now, sentAt, wide)));
-    this.#contended = taken.some((result) => result.short);
+    const taken = await Promise.all(groups.map((group) => this.#take(group, filter.now, sentAt)));
+    if (taken.some((result) => result.short)) this.#wary = WARY_ROUNDS;
+    else this.#wary = due.length === 0 ? 0 : Math.max(0, this.#wary - 1);
     const claimed = taken.flatMap((result) => result.claimed);
     const failed = taken.find((result) => result.error !== undefined);
     if (claimed.length === 0 && failed?.error !== undefined) throw failed.error;
@@ -118,23 +123,22 @@ export class JobPicker {
     return claimed;
   }
 
-  /** In order; at most one suspect, and only where it can start at once. After a lost round, from a random place. */
-  #choose(due: readonly DueJob[], { slots, buffer }: PickRequest): DueJob[] {
-    const wanted = slots + buffer;
-    const candidates = due.length > wanted ? this.#elsewhere(due, wanted) : [...due];
-    const suspect = slots > 0 ? candidates.find(isSuspect) : undefined;
-    const others = candidates
-      .filter((job) => !isSuspect(job))
-      .slice(0, suspect === undefined ? wanted : wanted - 1);
-    return suspect === undefined ? others : [suspect, ...others];
+  /** Jobs from a random offset within the most urgent priority, so that workers do not fight for the head. */
+  async #findElsewhere(filter: DueFilter, wanted: number): Promise<DueJob[]> {
+    const { store, random } = this.#parts;
+    const [head] = await store.findDue(filter, 1);
+    if (head === undefined) return [];
+    const skip = Math.floor(random() * (WINDOW - 1) * wanted);
+    const found = await store.findDue({ ...filter, priority: head.priority }, wanted, skip);
+    return found.length > 0 ? found : store.findDue(filter, wanted);
   }
 
-  /** Jobs from a random offset within the most urgent priority, so that workers do not fight for the head. */
-  #elsewhere(due: readonly DueJob[], wanted: number): DueJob[] {
-    const urgent = due.filter((job) => job.priority === due[0]?.priority);
-    const offset = Math.floor(this.#parts.random() * Math.max(1, urgent.length - wanted + 1));
-    const rest = due.slice(urgent.length);
-    return [...urgent.slice(offset), ...(offset === 0 ? rest : [])].slice(0, wanted);
+  /** In order; at most one suspect, and only where it can start at once. */
+  #choose(due: readonly DueJob[], { slots, buffer }: PickRequest): DueJob[] {
+    const wanted = slots + buffer;
+    const suspect = slots > 0 ? due.find(isSuspect) : undefined;
+    const others = due.filter((job) => !isSuspect(job)).slice(0, suspect === undefined ? wanted : wanted - 1);
+    return suspect === undefined ? others : [suspect, ...others];
   }
 
   /** Jobs that one statement can take: the same fence was read, the same lock is granted. */
@@ -148,7 +152,7 @@ export class JobPicker {
     return [...groups.values()].map((group) => ({ ...group[0], jobs: group.map(({ job }) => job) }));
   }
 
-  async #take(group: Group, now: Date, sentAt: number, readBack: boolean): Promise<Taken> {
+  async #take(group: Group, now: Date, sentAt: number): Promise<Taken> {
     const { store, onDoubt } = this.#parts;
     const { transition, lease, jobs } = group;
     const grant = this.#grant(now, lease);
@@ -156,10 +160,9 @@ export class JobPicker {
     try {
       const taken = await store.claimBatch(transition, jobs, grant, now);
       const short = taken < jobs.length;
-      const ours =
-        short || readBack
-          ? inOrderOf(ids, await store.findClaimed(ids, grant.token))
-          : jobs.map((job) => afterClaim(transition, job, grant, now));
+      const ours = short
+        ? inOrderOf(ids, await store.findClaimed(ids, grant.token))
+        : jobs.map((job) => afterClaim(transition, job, grant, now));
       return { claimed: ours.map((job) => ({ job, token: grant.token, lease, sentAt })), short };
     } catch (error) {
       onDoubt({ token: grant.token, ids, lease });

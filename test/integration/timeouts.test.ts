@@ -76,8 +76,9 @@ describe('timeouts', () => {
     const pass = scheduler.run();
     await started;
     for (let minute = 0; minute < 3; minute++) {
+      const failed = nextEvent(scheduler, 'job:failed');
       clock.advance(60_000);
-      await turns(20);
+      await failed;
     }
     await pass;
     assert.deepEqual(timeouts, ['60000', '120000', '180000']);

@@ -32,7 +32,7 @@ describe('JobPicker', () => {
   let taken: Set<string>;
   let random: number;
   let chances: number;
-  let finds: { filter: DueFilter; limit: number }[];
+  let finds: { filter: DueFilter; limit: number; skip: number }[];
   let singles: { filter: DueFilter; grant: LockGrant }[];
   let batches: Batch[];
   let doubts: DoubtfulClaim[];
@@ -67,10 +67,12 @@ describe('JobPicker', () => {
           if (error !== undefined) throw error;
           return due[0] ?? null;
         },
-        findDue: async (filter, limit) => {
+        findDue: async (filter, limit, skip = 0) => {
           clock.advance(latency);
-          finds.push({ filter, limit });
-          return due.slice(0, limit);
+          finds.push({ filter, limit, skip });
+          const { priority } = filter;
+          const some = priority === undefined ? due : due.filter((job) => job.priority === priority);
+          return some.slice(skip, skip + limit);
         },
         claimBatch: async (transition, some, grant) => {
           const batch = { transition, ids: ids(some), fences: some.map(({ fence }) => fence), grant };
@@ -262,7 +264,13 @@ describe('JobPicker', () => {
       due = jobs(16);
       random = 0.5;
       const got = await one.pick(request(2));
-      assert.equal(finds[1]?.limit, 16);
+      assert.deepEqual(
+        finds.slice(1).map(({ limit, skip }) => [limit, skip]),
+        [
+          [1, 0],
+          [2, 7],
+        ],
+      );
       assert.deepEqual(ids(got.map(({ job }) => job)), ids(due.slice(7, 9)));
     });
 
@@ -277,22 +285,36 @@ describe('JobPicker', () => {
       }
     });
 
-    it('stays within the most urgent priority', async () => {
+    it('wants no more than 250 at a time: less to lose', async () => {
+      const one = await contended();
+      due = jobs(600);
+      random = 0;
+      assert.equal((await one.pick(request(100, 900))).length, 250);
+      assert.equal(one.isContended, true, 'there is more, although that is less than was asked for');
+    });
+
+    it('stays within the most urgent priority, and takes its head when there are not so many', async () => {
       const one = await contended();
       const urgent = jobs(3, { priority: 1 });
       due = [...urgent, ...jobs(13)];
+      random = 0.2;
+      assert.deepEqual(ids((await one.pick(request(2))).map(({ job }) => job)), ids(urgent.slice(2)));
       random = 0.9999;
-      const got = await one.pick(request(2));
-      assert.deepEqual(ids(got.map(({ job }) => job)), ids(urgent.slice(1)));
+      assert.deepEqual(ids((await one.pick(request(2))).map(({ job }) => job)), ids(urgent.slice(0, 2)));
     });
 
-    it('goes back to the head as soon as a round is won', async () => {
+    it('goes back to the head after sixteen rounds without a loss, or when there is nothing left', async () => {
       const one = await contended();
       due = jobs(16);
+      for (let i = 0; i < 16; i++) await one.pick(request(2));
+      assert.equal(chances, 16);
       await one.pick(request(2));
-      const got = await one.pick(request(2));
-      assert.equal(finds[2]?.limit, 2);
-      assert.deepEqual(ids(got.map(({ job }) => job)), ids(due.slice(0, 2)));
+      assert.deepEqual([chances, one.isContended], [16, false]);
+
+      const other = await contended();
+      due = [];
+      assert.deepEqual(await other.pick(request(2)), []);
+      assert.equal(other.isContended, false);
     });
 
     it('and only then leaves it to chance', async () => {
