@@ -196,7 +196,7 @@ const PARTS: Record<string, Part> = {
   },
 
   many: async (bench) => {
-    const total = bench.jobs(20_000);
+    const total = bench.jobs(40_000);
     const results = await bench.times(async (run) => {
       const one = await together(bench, 1, total);
       const four = await together(bench, 4, total);

@@ -11,8 +11,8 @@ export interface DueFilter {
   queues: readonly string[];
   taskTypes: readonly string[];
   now: Date;
-  /** Only jobs of this one. */
-  priority?: number;
+  /** Only jobs at least as urgent. A bound and no equality: for that the planner would sort everything there is. */
+  mostPriority?: number;
   /** Leave out jobs that may kill their process: one at a time per process. */
   withoutSuspects: boolean;
   /** Jobs whose handlers still run here although their lock is gone. */
@@ -184,7 +184,7 @@ function dueFilter({
   queues,
   taskTypes,
   now,
-  priority,
+  mostPriority,
   withoutSuspects,
   exclude,
 }: DueFilter): mongo.Filter<JobDocument> {
@@ -193,7 +193,7 @@ function dueFilter({
     queue: { $in: [...queues] },
     taskType: { $in: [...taskTypes] },
     nextRunAt: { $lte: now },
-    ...(priority !== undefined && { priority }),
+    ...(mostPriority !== undefined && { priority: { $lte: mostPriority } }),
     ...(withoutSuspects && { crashes: 0, abandoned: 0 }),
     ...(exclude.length > 0 && { _id: { $nin: [...exclude] } }),
   };

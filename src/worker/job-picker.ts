@@ -129,7 +129,7 @@ export class JobPicker {
     const [head] = await store.findDue(filter, 1);
     if (head === undefined) return [];
     const skip = Math.floor(random() * (WINDOW - 1) * wanted);
-    const found = await store.findDue({ ...filter, priority: head.priority }, wanted, skip);
+    const found = await store.findDue({ ...filter, mostPriority: head.priority }, wanted, skip);
     return found.length > 0 ? found : store.findDue(filter, wanted);
   }
 

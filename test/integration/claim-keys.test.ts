@@ -164,6 +164,15 @@ describe('keys examined, beside 200,000 finished and 100,000 future jobs', () =>
     assertBounded(work, 299 + 10, 110);
   });
 
+  it('C2 claiming 100 elsewhere than at the head: what is left out is read, and nothing is sorted', async () => {
+    await insert(1000, (index) => ({ queue: 'queue-0', taskType: TYPES[index % 40]! }));
+    let found: DueJob[] = [];
+    const elsewhere = { ...filter(), mostPriority: 100 };
+    const work = await measure(async () => (found = await store.findDue(elsewhere, 100, 300)));
+    assert.equal(found.length, 100);
+    assertBounded(work, 439, 400);
+  });
+
   it('C2 claiming one: a key for each pair', async () => {
     await insert(1000, byPair);
     const grant = { token: 'mine', workerId: 'me', lockedUntil: later(60_000) };

@@ -70,8 +70,8 @@ describe('JobPicker', () => {
         findDue: async (filter, limit, skip = 0) => {
           clock.advance(latency);
           finds.push({ filter, limit, skip });
-          const { priority } = filter;
-          const some = priority === undefined ? due : due.filter((job) => job.priority === priority);
+          const { mostPriority = Infinity } = filter;
+          const some = due.filter(({ priority }) => priority <= mostPriority);
           return some.slice(skip, skip + limit);
         },
         claimBatch: async (transition, some, grant) => {
