@@ -12,7 +12,7 @@ export function compare(chronos: Figure, peers: readonly PeerResult[]): Figure[]
       figure({
         ...{
           id: `peer-${peer}`,
-          what: `no-op jobs, concurrency 100, against ${peer} ${version}`,
+          what: `no-op jobs against ${peer} ${version}`,
           unit: 'jobs/s',
         },
         ...{ runs: chronos.runs, floors: runs, against: peer, note: `${jobs} jobs; ${settings}` },
