@@ -50,8 +50,8 @@ interface InstanceOptions {
   port?: number;
 }
 
-/** A server that has just started is still loading its configuration. */
-const CONFIGURATION_IN_PROGRESS = 109;
+/** A server that has just started is still loading its configuration, or cannot reach itself yet (NodeNotFound). */
+const STILL_STARTING: readonly unknown[] = [109, 74];
 const MOST_TRIES = 10;
 const RETRY_MS = 300;
 const SET_NAME = 'chronos';
@@ -170,8 +170,7 @@ async function createReplicaSet(
     try {
       return await MongoMemoryReplSet.create(options);
     } catch (error) {
-      if ((error as { code?: unknown }).code !== CONFIGURATION_IN_PROGRESS || tries === MOST_TRIES)
-        throw error;
+      if (!STILL_STARTING.includes((error as { code?: unknown }).code) || tries === MOST_TRIES) throw error;
       await pause(RETRY_MS);
     }
   }
