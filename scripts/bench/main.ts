@@ -38,14 +38,26 @@ function readOptions(): { only: string[]; runs: number; scale: number } {
   const unknown = only.find((id) => !PART_IDS.includes(id));
   if (unknown !== undefined)
     throw new Error(`--only takes parts of the benchmark (${PART_IDS.join(', ')}), got '${unknown}'`);
+  if (values.peers && only.length > 0 && !only.includes('noop'))
+    throw new Error(`--peers compares with the part noop: add it to --only`);
   const runs = Number(values.runs);
   if (!Number.isInteger(runs) || runs < 1)
     throw new Error(`--runs takes a whole number from 1, got '${values.runs}'`);
   return values.quick ? { only, runs: 1, scale: 0.02 } : { only, runs, scale: 1 };
 }
 
-async function main(): Promise<Figure[]> {
-  const options = readOptions();
+/** A wrong option is answered by a sentence, not by a stack. */
+function optionsOrComplaint(): ReturnType<typeof readOptions> | undefined {
+  try {
+    return readOptions();
+  } catch (error) {
+    console.error((error as Error).message);
+    process.exitCode = 2;
+    return undefined;
+  }
+}
+
+async function main(options: ReturnType<typeof readOptions>): Promise<Figure[]> {
   const mongod = await startMongod({ log: console.log });
   const bench = await Bench.open({ uri: mongod.uri, ...options, log: console.log });
   try {
@@ -62,9 +74,10 @@ async function main(): Promise<Figure[]> {
   }
 }
 
+const options = optionsOrComplaint();
 if (values.help) console.log(HELP);
-else {
-  const figures = await main();
+else if (options !== undefined) {
+  const figures = await main(options);
   console.log(table(figures));
   if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(figures, null, 2)}\n`);
   if (values.svg !== undefined) await writeFile(values.svg, plot(figures));

@@ -15,7 +15,7 @@ export class Measured {
 
   constructor(uri: string, role: Role) {
     this.#child = fork(ENTRY, [JSON.stringify({ role, uri })], {
-      execArgv: ['--import', 'tsx', ...(process.env['BENCH_EXEC'] ?? '').split(' ').filter(Boolean)],
+      execArgv: ['--import', 'tsx'],
       // Nothing of the embedded server's or a test's own settings.
       env: { ...process.env, NODE_ENV: 'production', LOG_LEVEL: 'error' },
     });

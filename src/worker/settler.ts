@@ -86,7 +86,7 @@ export class Settler {
   /** Marks a buffered job RUNNING, unless it settles before that is worth a write. */
   begin(begun: Begun): void {
     this.#begun.set(begun.jobId, begun);
-    this.#marking ??= this.#mark().finally(() => (this.#marking = undefined));
+    this.#startMarking();
   }
 
   /** Resolves when everything given so far is written. */
@@ -131,6 +131,14 @@ export class Settler {
       this.#flush();
     });
     this.#writes.add(write);
+  }
+
+  #startMarking(): void {
+    this.#marking ??= this.#mark().finally(() => {
+      this.#marking = undefined;
+      // One that began between the last look and this.
+      if (this.#begun.size > 0) this.#startMarking();
+    });
   }
 
   /** Best effort: a mark that is lost makes a crash look like a job that had not started, which counts nothing. */

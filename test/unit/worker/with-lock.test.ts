@@ -174,7 +174,7 @@ describe('withLock', () => {
   });
 
   it('refuses names that are none', async () => {
-    for (const name of ['', { $ne: 1 }, null]) {
+    for (const name of ['', 'chronos:mine', { $ne: 1 }, null]) {
       await assert.rejects(
         locks.withLock(name as string, () => 1, 0),
         { code: 'INVALID_ARGUMENT' },
