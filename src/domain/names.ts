@@ -3,6 +3,7 @@ import { ChronosError } from './errors.js';
 const RESERVED = /[@!#]/;
 const LONGEST_NAME = 200;
 const LONGEST_KEY = 500;
+export const LONGEST_JOB_ID = LONGEST_NAME + LONGEST_KEY + 1;
 
 /** Names of locks that begin like this are the schedulers' own. */
 export const OWN_LOCKS = 'chronos:';
@@ -36,7 +37,7 @@ export function checkKey(value: unknown): asserts value is string {
 
 /** Ids come from outside: an object here would be an operator in a query. */
 export function checkJobId(value: unknown): asserts value is string {
-  refuse('a job id', textFault(value, LONGEST_NAME + LONGEST_KEY + 1));
+  refuse('a job id', textFault(value, LONGEST_JOB_ID));
 }
 
 /** Why a person did something; kept with the job. */

@@ -1,12 +1,13 @@
 import type { Clock } from '../domain/clock.js';
 import { EventBus } from '../runtime/event-bus.js';
 import { RenewalLoop, type RenewLeases } from './renewal-loop.js';
-import type { KeptLease, Renewer, RenewalReport } from './renewer.js';
+import { renewalDueAt, type KeptLease, type Renewer, type RenewalReport } from './renewer.js';
 
 /** Renews in this thread. */
 export class LocalRenewer implements Renewer {
   readonly #clock: Clock;
   readonly #renew: RenewLeases;
+  readonly #leases = new Set<KeptLease>();
   #loop: RenewalLoop | undefined;
 
   constructor(clock: Clock, renew: RenewLeases) {
@@ -20,17 +21,21 @@ export class LocalRenewer implements Renewer {
       report.trouble(error, failures, retryIn);
     });
     events.on('worker:recovered', ({ failures }) => report.recovered(failures));
-    this.#loop = new RenewalLoop(this.#clock, events, this.#renew, report);
+    const [clock, renew, leases] = [this.#clock, this.#renew, () => this.#leases];
+    this.#loop = new RenewalLoop({ clock, events, leases, renew, report });
     this.#loop.start();
     return Promise.resolve();
   }
 
   keep(leases: readonly KeptLease[]): void {
-    this.#loop?.keep(leases.map((lease) => ({ ...lease })));
+    for (const lease of leases) {
+      this.#leases.add(lease);
+      this.#loop?.expect(renewalDueAt(lease));
+    }
   }
 
-  drop(keys: readonly string[]): void {
-    this.#loop?.drop(keys);
+  drop(lease: KeptLease): void {
+    this.#leases.delete(lease);
   }
 
   beat(): void {
@@ -44,5 +49,6 @@ export class LocalRenewer implements Renewer {
   async stop(): Promise<void> {
     await this.#loop?.stop();
     this.#loop = undefined;
+    this.#leases.clear();
   }
 }

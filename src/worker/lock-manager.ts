@@ -7,14 +7,13 @@ import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/service.js';
 import type { Lease } from '../store/renew.js';
 import type { Store } from '../store/store.js';
-import { leaseKey, type KeptLease, type Renewer } from './renewer.js';
+import type { KeptLease, Renewer } from './renewer.js';
 
 /** `gone`: somebody else has the lock. `overdue`: it was not renewed in time, so somebody else might soon. */
 export type LossKind = 'gone' | 'overdue';
 
 /** A lock that this process holds, or held: what to ask and to release it by. */
-export interface HeldLease {
-  readonly lease: KeptLease;
+export interface HeldLease extends KeptLease {
   readonly runsFor: number;
   readonly onLost: (kind: LossKind) => void;
   /** The renewer knows of it. */
@@ -57,7 +56,7 @@ export interface LockManagerParts {
  */
 export class LockManager extends PeriodicService {
   readonly name = 'watch locks';
-  readonly #held = new Map<string, HeldLease>();
+  readonly #held = new Set<HeldLease>();
   readonly #parts: LockManagerParts;
   readonly #closed = new AbortController();
   #renewing: Promise<void> | undefined;
@@ -74,11 +73,12 @@ export class LockManager extends PeriodicService {
     if (this.#closed.signal.aborted) return Promise.reject(closedError());
     this.#renewing ??= this.#parts.renewer
       .start({
-        renewed: (keys, sentAt) => {
-          for (const key of keys) this.#renewed(key, sentAt);
+        renewed: (leases, sentAt) => {
+          for (const lease of leases) lease.renewedAt = Math.max(lease.renewedAt, sentAt);
         },
-        lost: (keys) => {
-          for (const key of keys) this.#lose(key, 'gone');
+        lost: (leases) => {
+          const gone = new Set(leases);
+          for (const held of [...this.#held]) if (gone.has(held)) this.#lose(held, 'gone');
         },
         trouble: (error, failures, retryIn) => {
           this.events.emit('worker:trouble', { operation: 'renew locks', error, failures, retryIn });
@@ -103,44 +103,51 @@ export class LockManager extends PeriodicService {
     await this.stop();
     this.#renewing = undefined;
     // Whoever still works under a named lock must know that nobody renews it any more, and others need not wait.
-    const named = [...this.#held.values()].filter(({ lease }) => lease.kind === 'named');
-    for (const key of [...this.#held.keys()]) this.#lose(key, 'overdue');
-    await Promise.all(named.map(({ lease }) => this.#free(lease.id, lease.token)));
+    const named = [...this.#held].filter(({ kind }) => kind === 'named');
+    for (const held of [...this.#held]) this.#lose(held, 'overdue');
+    await Promise.all(named.map(({ id, token }) => this.#free(id, token)));
   }
 
   hold(requests: readonly HoldRequest[]): HeldLease[] {
     const now = this.clock.monotonic();
-    const held = requests.map(({ kind, id, token, length, sentAt, runsFor, buffered, onLost }) => {
-      const key = leaseKey(id, token);
-      const renewUntil = now + runsFor;
-      const lease = { kind, id, token, length, renewedAt: sentAt, renewUntil, buffered, key };
-      const one: HeldLease = { lease, runsFor, onLost, isKept: false };
-      this.#held.set(key, one);
-      return one;
-    });
-    this.#keep(held.filter(({ lease }) => !lease.buffered));
+    const held = requests.map(
+      ({ kind, id, token, length, sentAt, runsFor, buffered, onLost }): HeldLease => ({
+        kind,
+        id,
+        token,
+        length,
+        renewedAt: sentAt,
+        renewUntil: now + runsFor,
+        buffered,
+        runsFor,
+        onLost,
+        isKept: false,
+      }),
+    );
+    for (const one of held) this.#held.add(one);
+    this.#keep(held.filter(({ buffered }) => !buffered));
     // A lease shorter than all others before must not wait for a round that was planned for those.
-    if (held.some(({ lease }) => lease.length < this.#shortest)) this.wake();
+    if (held.some(({ length }) => length < this.#shortest)) this.wake();
     return held;
   }
 
   /** Buffered jobs are about to start: from now on they are renewed even if they block this thread. */
   begin(leases: readonly HeldLease[]): void {
     const now = this.clock.monotonic();
-    for (const { lease, runsFor } of leases) {
+    for (const lease of leases) {
       lease.buffered = false;
-      lease.renewUntil = now + runsFor;
+      lease.renewUntil = now + lease.runsFor;
     }
-    this.#keep(leases.filter(({ lease }) => this.#held.has(lease.key)));
+    this.#keep(leases.filter((lease) => this.#held.has(lease)));
   }
 
   /** True while the lock is sure to be this process's. */
-  isValid({ lease }: HeldLease): boolean {
-    return this.#held.has(lease.key) && this.clock.monotonic() < deadline(lease);
+  isValid(lease: HeldLease): boolean {
+    return this.#held.has(lease) && this.clock.monotonic() < deadline(lease);
   }
 
   release(held: HeldLease): void {
-    if (this.#held.delete(held.lease.key) && held.isKept) this.#parts.renewer.drop([held.lease.key]);
+    if (this.#held.delete(held) && held.isKept) this.#parts.renewer.drop(held);
   }
 
   /** Tells the renewer that this thread lives, hears what it reported, then judges by the deadlines. */
@@ -150,12 +157,12 @@ export class LockManager extends PeriodicService {
     renewer.drain();
     const now = this.clock.monotonic();
     this.#shortest = lockTimeout;
-    for (const [key, { lease }] of this.#held) {
+    for (const lease of this.#held) {
       this.#shortest = Math.min(this.#shortest, lease.length);
-      if (now >= deadline(lease)) this.#lose(key, 'overdue');
+      if (now >= deadline(lease)) this.#lose(lease, 'overdue');
     }
     // What has waited in the buffer until now; most jobs are out of it before anybody has to be told.
-    this.#keep([...this.#held.values()].filter(({ isKept }) => !isKept));
+    this.#keep([...this.#held].filter(({ isKept }) => !isKept));
     return Promise.resolve(this.#shortest / 12);
   }
 
@@ -226,17 +233,11 @@ export class LockManager extends PeriodicService {
   #keep(leases: readonly HeldLease[]): void {
     if (leases.length === 0) return;
     for (const held of leases) held.isKept = true;
-    this.#parts.renewer.keep(leases.map(({ lease }) => lease));
+    this.#parts.renewer.keep(leases);
   }
 
-  #renewed(key: string, sentAt: number): void {
-    const held = this.#held.get(key);
-    if (held !== undefined) held.lease.renewedAt = Math.max(held.lease.renewedAt, sentAt);
-  }
-
-  #lose(key: string, kind: LossKind): void {
-    const held = this.#held.get(key);
-    if (held === undefined) return;
+  #lose(held: HeldLease, kind: LossKind): void {
+    if (!this.#held.has(held)) return;
     this.release(held);
     held.onLost(kind);
   }

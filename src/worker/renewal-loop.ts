@@ -2,40 +2,45 @@ import type { Clock } from '../domain/clock.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/service.js';
 import type { Lease } from '../store/renew.js';
-import { leaseKey, type KeptLease, type RenewalReport } from './renewer.js';
+import { renewalDueAt, slackOf, type KeptLease, type RenewalReport } from './renewer.js';
 
 const IDLE = 60_000;
 
 export type RenewLeases = (leases: readonly Lease[], now: Date) => Promise<Lease[]>;
 
+export interface RenewalLoopParts {
+  clock: Clock;
+  events: EventBus;
+  /** What is to be kept now. */
+  leases: () => Iterable<KeptLease>;
+  /** Returns those that are gone. */
+  renew: RenewLeases;
+  report: Pick<RenewalReport, 'renewed' | 'lost'>;
+}
+
 /** Renews every lease at a third of its length. The same loop runs in the renewal thread and in process. */
 export class RenewalLoop extends PeriodicService {
   readonly name = 'renew locks';
-  readonly #leases = new Map<string, KeptLease>();
-  readonly #renew: RenewLeases;
-  readonly #report: Pick<RenewalReport, 'renewed' | 'lost'>;
+  readonly #parts: RenewalLoopParts;
   #lastBeat: number;
   #plannedFor = Infinity;
+  #lookEvery = IDLE;
 
-  constructor(
-    clock: Clock,
-    events: EventBus,
-    renew: RenewLeases,
-    report: Pick<RenewalReport, 'renewed' | 'lost'>,
-  ) {
-    super(clock, events);
-    this.#renew = renew;
-    this.#report = report;
-    this.#lastBeat = clock.monotonic();
+  constructor(parts: RenewalLoopParts) {
+    super(parts.clock, parts.events);
+    this.#parts = parts;
+    this.#lastBeat = parts.clock.monotonic();
   }
 
-  keep(leases: readonly KeptLease[]): void {
-    for (const lease of leases) this.#leases.set(lease.key, lease);
-    if (leases.some((lease) => dueAt(lease) < this.#plannedFor)) this.wake();
+  /** There is a lease now that is due then. */
+  expect(dueAt: number): void {
+    if (dueAt < this.#plannedFor) this.wake();
   }
 
-  drop(keys: readonly string[]): void {
-    for (const key of keys) this.#leases.delete(key);
+  /** There may be leases this short, in milliseconds, that nobody tells of one by one. */
+  lookFor(length: number): void {
+    this.#lookEvery = slackOf(length);
+    this.wake();
   }
 
   beat(): void {
@@ -43,26 +48,24 @@ export class RenewalLoop extends PeriodicService {
   }
 
   async runOnce(): Promise<number> {
+    const { leases, renew, report } = this.#parts;
     const sentAt = this.clock.monotonic();
-    const due = [...this.#leases.values()].filter(
-      (lease) => sentAt >= dueAt(lease) - slack(lease) && this.#deserves(lease, sentAt),
+    const due = [...leases()].filter(
+      (lease) => sentAt >= renewalDueAt(lease) - slackOf(lease.length) && this.#deserves(lease, sentAt),
     );
     if (due.length > 0) {
-      const gone = new Set(
-        (await this.#renew(due, this.clock.now())).map(({ id, token }) => leaseKey(id, token)),
-      );
+      const gone = new Set<Lease>(await renew(due, this.clock.now()));
       for (const lease of due) lease.renewedAt = sentAt;
-      this.drop([...gone]);
-      const renewed = due.map(({ key }) => key).filter((key) => !gone.has(key));
-      if (renewed.length > 0) this.#report.renewed(renewed, sentAt);
-      if (gone.size > 0) this.#report.lost([...gone]);
+      const renewed = due.filter((lease) => !gone.has(lease));
+      if (renewed.length > 0) report.renewed(renewed, sentAt);
+      if (gone.size > 0) report.lost(due.filter((lease) => gone.has(lease)));
     }
     this.#plannedFor = this.#nextAt();
     return this.#plannedFor - this.clock.monotonic();
   }
 
   protected override get longestRetry(): number {
-    return Math.min(super.longestRetry, ...[...this.#leases.values()].map(({ length }) => length / 6));
+    return Math.min(super.longestRetry, ...[...this.#parts.leases()].map(({ length }) => length / 6));
   }
 
   #deserves(lease: KeptLease, now: number): boolean {
@@ -72,20 +75,12 @@ export class RenewalLoop extends PeriodicService {
 
   #nextAt(): number {
     const now = this.clock.monotonic();
-    let next = now + IDLE;
-    for (const lease of this.#leases.values()) {
+    let next = now + this.#lookEvery;
+    for (const lease of this.#parts.leases()) {
+      const dueAt = renewalDueAt(lease);
       // One that is due and yet does not deserve renewal is looked at again in a while: a beat may come.
-      next = Math.min(next, dueAt(lease) > now ? dueAt(lease) : now + slack(lease));
+      next = Math.min(next, dueAt > now ? dueAt : now + slackOf(lease.length));
     }
     return next;
   }
-}
-
-function dueAt(lease: KeptLease): number {
-  return lease.renewedAt + lease.length / 3;
-}
-
-/** Leases due this soon are renewed along with the ones that are due. */
-function slack(lease: KeptLease): number {
-  return lease.length / 12;
 }

@@ -1,9 +1,8 @@
 import type { ClockAnchor } from '../runtime/database-clock.js';
 import type { Lease } from '../store/renew.js';
 
-/** A lease as the renewer keeps it. */
+/** A lease as the renewer keeps it. Told apart by identity: the same job may be locked twice, one after the other. */
 export interface KeptLease extends Lease {
-  key: string;
   /** Monotonic time of the last renewal, taken before its request was sent. */
   renewedAt: number;
   /** Monotonic time past which it is not renewed any more: its handler had its time-out and its grace. */
@@ -12,11 +11,21 @@ export interface KeptLease extends Lease {
   buffered: boolean;
 }
 
+/** A lease is due for renewal when a third of it has passed. */
+export function renewalDueAt({ renewedAt, length }: KeptLease): number {
+  return renewedAt + length / 3;
+}
+
+/** Leases due this soon are renewed along with the ones that are due. */
+export function slackOf(length: number): number {
+  return length / 12;
+}
+
 export interface RenewalReport {
   /** Confirmed, with the monotonic time from before the request was sent. */
-  renewed(keys: readonly string[], sentAt: number): void;
+  renewed(leases: readonly KeptLease[], sentAt: number): void;
   /** The lock is somebody else's. */
-  lost(keys: readonly string[]): void;
+  lost(leases: readonly KeptLease[]): void;
   trouble(error: Error, failures: number, retryIn: number): void;
   /** Renewal works again. */
   recovered(failures: number): void;
@@ -30,14 +39,10 @@ export interface Renewer {
   start(report: RenewalReport): Promise<void>;
   /** Keeps them from now on, or as they are now. */
   keep(leases: readonly KeptLease[]): void;
-  drop(keys: readonly string[]): void;
+  drop(lease: KeptLease): void;
   /** Shows that the main thread lives, and hands over its measure of the database's time. */
   beat(anchor: ClockAnchor | undefined): void;
   /** Delivers what was reported and not yet handled, before anybody judges by it. */
   drain(): void;
   stop(): Promise<void>;
-}
-
-export function leaseKey(id: string, token: string): string {
-  return `${token}/${id}`;
 }

@@ -5,8 +5,9 @@ import { ChronosError } from '../domain/errors.js';
 import type { ClockAnchor } from '../runtime/database-clock.js';
 import { systemClock } from '../runtime/system-clock.js';
 import { within } from '../runtime/within.js';
+import { LeaseTable, SLOTS, type SlotVersion } from './lease-table.js';
 import type { KeptLease, Renewer, RenewalReport } from './renewer.js';
-import { pack, type FromThread, type ThreadInput, type ToThread } from './thread-messages.js';
+import type { FromThread, ThreadInput, ToThread } from './thread-messages.js';
 
 // The extension is this module's own, so that it loads from dist/ and when TypeScript is run directly.
 const ENTRY = new URL(`./renewal-thread${extname(import.meta.url)}`, import.meta.url);
@@ -17,6 +18,13 @@ const LONGEST_STOP = 6000;
 const FIRST_RETRY = 250;
 const LONGEST_RETRY = 5000;
 
+type ThreadOptions = Pick<ThreadInput, 'uri' | 'lockTimeout' | 'connectTimeout'>;
+
+interface Kept {
+  lease: KeptLease;
+  version: number;
+}
+
 interface Thread {
   worker: Worker;
   port: MessagePort;
@@ -25,18 +33,23 @@ interface Thread {
 
 /** Renews in a thread with connections of its own, and starts another one should it ever die. */
 export class ThreadRenewer implements Renewer {
-  readonly #input: ThreadInput;
-  readonly #leases = new Map<string, KeptLease>();
-  #dropped: string[] = [];
+  readonly #options: ThreadOptions;
+  readonly #tables = [new LeaseTable()];
+  /** What is in each slot of the tables, and where each is. */
+  readonly #kept: (Kept | undefined)[] = [];
+  readonly #slots = new Map<KeptLease, number>();
+  #free: number[] = [];
+  #shortest: number;
   #thread: Thread | undefined;
   #report: RenewalReport | undefined;
   #stopping = new AbortController();
   #respawning: Promise<void> | undefined;
   #onReady: (error?: Error) => void = () => undefined;
 
-  constructor({ uri, lockTimeout, connectTimeout }: ThreadInput) {
+  constructor({ uri, lockTimeout, connectTimeout }: ThreadOptions) {
     // Only what can be handed to a thread: options hold functions too.
-    this.#input = { uri, lockTimeout, connectTimeout };
+    this.#options = { uri, lockTimeout, connectTimeout };
+    this.#shortest = lockTimeout;
   }
 
   async start(report: RenewalReport): Promise<void> {
@@ -46,15 +59,23 @@ export class ThreadRenewer implements Renewer {
   }
 
   keep(leases: readonly KeptLease[]): void {
-    for (const lease of leases) this.#leases.set(lease.key, lease);
-    this.#tell({ kind: 'keep', leases: pack(leases) });
+    for (const lease of leases) {
+      const slot = this.#slots.get(lease) ?? this.#takeSlot(lease);
+      const version = this.#tableOf(slot).write(slot % SLOTS, lease);
+      this.#kept[slot] = { lease, version };
+      if (lease.length >= this.#shortest) continue;
+      this.#shortest = lease.length;
+      this.#tell({ kind: 'shorter', length: lease.length });
+    }
   }
 
-  /** Told once for all that end in the same turn of the event loop: to renew one too many is harmless. */
-  drop(keys: readonly string[]): void {
-    for (const key of keys) this.#leases.delete(key);
-    if (this.#dropped.length === 0) setImmediate(() => this.#tellDropped());
-    this.#dropped.push(...keys);
+  drop(lease: KeptLease): void {
+    const slot = this.#slots.get(lease);
+    if (slot === undefined) return;
+    this.#slots.delete(lease);
+    this.#kept[slot] = undefined;
+    this.#tableOf(slot).clear(slot % SLOTS);
+    this.#free.push(slot);
   }
 
   beat(anchor: ClockAnchor | undefined): void {
@@ -77,23 +98,40 @@ export class ThreadRenewer implements Renewer {
     await within(systemClock, LONGEST_STOP, thread.exited);
     await thread.worker.terminate();
     await this.#respawning;
-    this.#leases.clear();
+    for (const lease of [...this.#slots.keys()]) this.drop(lease);
   }
 
-  #tellDropped(): void {
-    this.#tell({ kind: 'drop', keys: this.#dropped });
-    this.#dropped = [];
+  #takeSlot(lease: KeptLease): number {
+    const slot = this.#free.pop() ?? this.#kept.length;
+    if (slot === this.#tables.length * SLOTS) {
+      const table = new LeaseTable();
+      this.#tables.push(table);
+      this.#tell({ kind: 'grow', table: table.memory });
+    }
+    this.#slots.set(lease, slot);
+    return slot;
+  }
+
+  #tableOf(slot: number): LeaseTable {
+    const table = this.#tables[Math.floor(slot / SLOTS)];
+    if (table === undefined) throw new RangeError(`there is no slot ${slot}`);
+    return table;
   }
 
   #tell(message: ToThread): void {
     this.#thread?.port.postMessage(message);
   }
 
-  /** Resolves when the thread is connected; rejects when it ends before. */
+  #input(): ThreadInput {
+    const tables = this.#tables.map(({ memory }) => memory);
+    return { ...this.#options, tables, shortest: this.#shortest };
+  }
+
+  /** Resolves when the thread is ready; rejects when it ends before. */
   async #spawn(): Promise<void> {
     const { port1: port, port2 } = new MessageChannel();
     const worker = new Worker(ENTRY, {
-      workerData: { port: port2, input: this.#input },
+      workerData: { port: port2, input: this.#input() },
       transferList: [port2],
     });
     const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
@@ -129,7 +167,6 @@ export class ThreadRenewer implements Renewer {
       if (signal.aborted) return;
       try {
         await this.#spawn();
-        this.#tell({ kind: 'keep', leases: pack([...this.#leases.values()]) });
         this.#report?.recovered(failures);
         return;
       } catch {
@@ -143,11 +180,10 @@ export class ThreadRenewer implements Renewer {
     if (report === undefined) return;
     switch (message.kind) {
       case 'renewed':
-        for (const key of message.keys) this.#renewedAt(key, message.sentAt);
-        report.renewed(message.keys, message.sentAt);
+        report.renewed(this.#leasesIn(message.slots), message.sentAt);
         return;
       case 'lost':
-        report.lost(message.keys);
+        report.lost(this.#leasesIn(message.slots));
         return;
       case 'trouble':
         report.trouble(new Error(message.message), message.failures, message.retryIn);
@@ -166,8 +202,11 @@ export class ThreadRenewer implements Renewer {
     }
   }
 
-  #renewedAt(key: string, sentAt: number): void {
-    const lease = this.#leases.get(key);
-    if (lease !== undefined) lease.renewedAt = sentAt;
+  /** Without those whose slot was given to another meanwhile. */
+  #leasesIn(slots: readonly SlotVersion[]): KeptLease[] {
+    return slots.flatMap(({ slot, version }) => {
+      const kept = this.#kept[slot];
+      return kept?.version === version ? [kept.lease] : [];
+    });
   }
 }

@@ -175,17 +175,10 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
     }),
   RenewalLoop: ({ clock, events, round }) => {
     const report = { renewed: () => undefined, lost: () => undefined };
-    const service = new RenewalLoop(clock, events, async () => (round(), []), report);
-    const lease = {
-      kind: 'named',
-      id: 'a',
-      token: 't',
-      key: 't/a',
-      length: 60_000,
-      buffered: false,
-    } as const;
-    service.keep([{ ...lease, renewedAt: -60_000, renewUntil: Infinity }]);
-    return service;
+    const lease = { kind: 'named', id: 'a', token: 't', length: 60_000, buffered: false } as const;
+    const leases = [{ ...lease, renewedAt: -60_000, renewUntil: Infinity }];
+    const renew = async (): Promise<[]> => (round(), []);
+    return new RenewalLoop({ clock, events, leases: () => leases, renew, report });
   },
 };
 

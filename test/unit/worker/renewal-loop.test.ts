@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { EventBus } from '../../../src/runtime/event-bus.js';
 import type { Lease } from '../../../src/store/renew.js';
 import { RenewalLoop } from '../../../src/worker/renewal-loop.js';
-import { leaseKey, type KeptLease } from '../../../src/worker/renewer.js';
+import { renewalDueAt, type KeptLease } from '../../../src/worker/renewer.js';
 import { recordEvents, signal } from '../../support/events.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { turns } from '../../support/turns.js';
@@ -12,7 +12,6 @@ function aLease(id: string, fields: Partial<KeptLease> = {}): KeptLease {
     kind: 'job',
     id,
     token: 'token',
-    key: leaseKey(id, 'token'),
     length: 6000,
     renewedAt: 0,
     renewUntil: Infinity,
@@ -25,6 +24,7 @@ describe('RenewalLoop', () => {
   let clock: ManualClock;
   let events: EventBus;
   let loop: RenewalLoop;
+  let leases: Set<KeptLease>;
   let calls: { at: number; ids: string[]; now: Date }[];
   let reports: string[];
   let answer: (leases: readonly Lease[]) => Promise<Lease[]>;
@@ -39,9 +39,17 @@ describe('RenewalLoop', () => {
       calls.push({ at: clock.monotonic(), ids: leases.map(({ id }) => id), now });
       return answer(leases);
     };
-    loop = new RenewalLoop(clock, events, renew, {
-      renewed: (keys, sentAt) => void reports.push(`renewed ${keys.join()} at ${sentAt}`),
-      lost: (keys) => void reports.push(`lost ${keys.join()}`),
+    const names = (of: readonly Lease[]): string => of.map(({ token, id }) => `${token}/${id}`).join();
+    leases = new Set();
+    loop = new RenewalLoop({
+      ...{ clock, events, renew, leases: () => leases },
+      report: {
+        renewed: (renewed, sentAt) => void reports.push(`renewed ${names(renewed)} at ${sentAt}`),
+        lost: (lost) => {
+          reports.push(`lost ${names(lost)}`);
+          for (const lease of lost) leases.delete(lease);
+        },
+      },
     });
     loop.start();
     await turns();
@@ -61,10 +69,17 @@ describe('RenewalLoop', () => {
     }
   }
 
+  function keep(more: readonly KeptLease[]): void {
+    for (const lease of more) {
+      leases.add(lease);
+      loop.expect(renewalDueAt(lease));
+    }
+  }
+
   const times = (): number[] => calls.map(({ at }) => at);
 
   it('renews at a third of the lease, with the time of the database', async () => {
-    loop.keep([aLease('a')]);
+    keep([aLease('a')]);
     await pass(6500);
     assert.deepEqual(times(), [2000, 4000, 6000]);
     assert.deepEqual(calls[0]?.now, new Date('2026-01-01T00:00:02Z'));
@@ -72,15 +87,22 @@ describe('RenewalLoop', () => {
   });
 
   it('wakes up for a lease that is due earlier', async () => {
-    loop.keep([aLease('slow', { length: 60_000 })]);
+    keep([aLease('slow', { length: 60_000 })]);
     await pass(1000);
-    loop.keep([aLease('quick', { length: 600, renewedAt: 1000 })]);
+    keep([aLease('quick', { length: 600, renewedAt: 1000 })]);
     await pass(300);
     assert.deepEqual(calls, [{ at: 1200, ids: ['quick'], now: new Date('2026-01-01T00:00:01.2Z') }]);
   });
 
+  it('finds leases that nobody tells of', async () => {
+    loop.lookFor(1200);
+    leases.add(aLease('a', { length: 1200 }));
+    await pass(500);
+    assert.deepEqual(times(), [300]);
+  });
+
   it('renews along what is due soon', async () => {
-    loop.keep([aLease('a'), aLease('b', { renewedAt: 400 }), aLease('c', { renewedAt: 900 })]);
+    keep([aLease('a'), aLease('b', { renewedAt: 400 }), aLease('c', { renewedAt: 900 })]);
     await pass(3000);
     assert.deepEqual(
       calls.map(({ ids }) => ids),
@@ -89,15 +111,15 @@ describe('RenewalLoop', () => {
   });
 
   it('does not renew what was dropped', async () => {
-    loop.keep([aLease('a'), aLease('b')]);
-    loop.drop(['token/a']);
+    keep([aLease('a'), aLease('b')]);
+    for (const lease of leases) if (lease.id === 'a') leases.delete(lease);
     await pass(2000);
     assert.deepEqual(calls[0]?.ids, ['b']);
   });
 
   it('reports what is gone, once, and lets go of it', async () => {
     answer = async (leases) => leases.filter(({ id }) => id === 'a');
-    loop.keep([aLease('a'), aLease('b')]);
+    keep([aLease('a'), aLease('b')]);
     await pass(4500);
     assert.deepEqual(reports, ['renewed token/b at 2000', 'lost token/a', 'renewed token/b at 4000']);
     assert.deepEqual(calls[1]?.ids, ['b']);
@@ -106,7 +128,7 @@ describe('RenewalLoop', () => {
   it('counts from before the request was sent, however long the answer took', async () => {
     const { promise, fire } = signal<Lease[]>();
     answer = () => promise;
-    loop.keep([aLease('a')]);
+    keep([aLease('a')]);
     await pass(3500);
     answer = async () => [];
     fire([]);
@@ -117,13 +139,13 @@ describe('RenewalLoop', () => {
   });
 
   it('renews no more past the time of the handler', async () => {
-    loop.keep([aLease('a', { renewUntil: 5000 })]);
+    keep([aLease('a', { renewUntil: 5000 })]);
     await pass(12_000);
     assert.deepEqual(times(), [2000, 4000]);
   });
 
   it('renews the buffer only while the main thread shows that it lives', async () => {
-    loop.keep([aLease('waiting', { buffered: true }), aLease('running')]);
+    keep([aLease('waiting', { buffered: true }), aLease('running')]);
     await pass(2000);
     assert.deepEqual(calls[0]?.ids, ['waiting', 'running']);
     await pass(4000, { beat: false });
@@ -138,7 +160,7 @@ describe('RenewalLoop', () => {
   it('tries again soon after a failure: a sixth of the shortest lease at the most', async () => {
     const trouble = recordEvents(events, 'worker:trouble');
     answer = () => Promise.reject(new Error('no answer'));
-    loop.keep([aLease('a'), aLease('b', { length: 60_000 })]);
+    keep([aLease('a'), aLease('b', { length: 60_000 })]);
     await pass(5000);
     const waits = trouble.map(({ event }) => (event as { retryIn: number }).retryIn);
     assert.deepEqual(waits.slice(0, 4), [250, 500, 1000, 1000]);
