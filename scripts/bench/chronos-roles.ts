@@ -17,12 +17,13 @@ const HANDLERS: Record<Work, (payload: { index: number }) => unknown> = {
 };
 
 export const chronosRoles = {
-  async work({ uri, stopped, progress }: Context, { total, concurrency, work }: Of<'work'>): Promise<Report> {
+  async work({ uri, stopped, progress }: Context, role: Of<'work'>): Promise<Report> {
+    const { total, concurrency, work, forgetful = false } = role;
     const notes = new Notes();
     const worker = new Scheduler({ uri, concurrency });
     const handler = HANDLERS[work];
     worker.registerHandler('noop', (payload: { index: number }, job) => {
-      notes.started(job.id);
+      if (!forgetful) notes.started(job.id);
       return handler(payload);
     });
     worker.on('worker:claim', ({ found, claimed }) => {
@@ -31,7 +32,8 @@ export const chronosRoles = {
     let done = 0;
     const over = new Promise<void>((resolve) => {
       worker.on('job:complete', () => {
-        if (++done === total) resolve();
+        if (++done % Math.ceil(total / 10) === 0) notes.measureMemory();
+        if (done === total) resolve();
       });
     });
     await worker.start();

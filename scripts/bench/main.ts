@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { startMongod } from '@chronos/mongod';
-import { Bench, PART_IDS } from './bench.js';
+import { Bench, ON_REQUEST, PART_IDS } from './bench.js';
 import { compare } from './compare.js';
 import { isReached, type Figure } from './figures.js';
 import { runPeers } from './peers/index.js';
@@ -12,6 +12,7 @@ import { table } from './table.js';
 const HELP = `npm run bench -- [options]
 
   --only a,b     only these parts: ${PART_IDS.join(', ')}
+                 (${ON_REQUEST.join(', ')} takes minutes, and is left out unless it is named)
   --runs N       how often each is measured; the median counts (3)
   --quick        a fiftieth of the jobs, once: to see that it works, not for figures
   --check        exit with 1 when a target is missed
@@ -20,20 +21,30 @@ const HELP = `npm run bench -- [options]
   --peers        other schedulers too (npm run bench:peers)
 `;
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string', default: '' },
-    runs: { type: 'string', default: '3' },
-    quick: { type: 'boolean', default: false },
-    check: { type: 'boolean', default: false },
-    json: { type: 'string' },
-    svg: { type: 'string' },
-    peers: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
-  },
-});
+interface Options {
+  only: string[];
+  runs: number;
+  scale: number;
+  values: ReturnType<typeof readArguments>;
+}
 
-function readOptions(): { only: string[]; runs: number; scale: number } {
+function readArguments() {
+  return parseArgs({
+    options: {
+      only: { type: 'string', default: '' },
+      runs: { type: 'string', default: '3' },
+      quick: { type: 'boolean', default: false },
+      check: { type: 'boolean', default: false },
+      json: { type: 'string' },
+      svg: { type: 'string' },
+      peers: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  }).values;
+}
+
+function readOptions(): Options {
+  const values = readArguments();
   const only = values.only.split(',').filter(Boolean);
   const unknown = only.find((id) => !PART_IDS.includes(id));
   if (unknown !== undefined)
@@ -43,21 +54,22 @@ function readOptions(): { only: string[]; runs: number; scale: number } {
   const runs = Number(values.runs);
   if (!Number.isInteger(runs) || runs < 1)
     throw new Error(`--runs takes a whole number from 1, got '${values.runs}'`);
-  return values.quick ? { only, runs: 1, scale: 0.02 } : { only, runs, scale: 1 };
+  return values.quick ? { only, runs: 1, scale: 0.02, values } : { only, runs, scale: 1, values };
 }
 
 /** A wrong option is answered by a sentence, not by a stack. */
-function optionsOrComplaint(): ReturnType<typeof readOptions> | undefined {
+function optionsOrComplaint(): Options | undefined {
   try {
     return readOptions();
   } catch (error) {
-    console.error((error as Error).message);
+    console.error(`${(error as Error).message}\n\n${HELP}`);
     process.exitCode = 2;
     return undefined;
   }
 }
 
-async function main(options: ReturnType<typeof readOptions>): Promise<Figure[]> {
+async function main(options: Options): Promise<Figure[]> {
+  const { values } = options;
   const mongod = await startMongod({ log: console.log });
   const bench = await Bench.open({ uri: mongod.uri, ...options, log: console.log });
   try {
@@ -75,8 +87,9 @@ async function main(options: ReturnType<typeof readOptions>): Promise<Figure[]> 
 }
 
 const options = optionsOrComplaint();
-if (values.help) console.log(HELP);
+if (options?.values.help === true) console.log(HELP);
 else if (options !== undefined) {
+  const { values } = options;
   const figures = await main(options);
   console.log(table(figures));
   if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(figures, null, 2)}\n`);

@@ -3,8 +3,8 @@ export type Work = 'noop' | 'result' | 'sleep';
 
 /** What a process under measurement is for. */
 export type Role =
-  /** A worker, until it has completed `total` jobs, or is told to stop. */
-  | { name: 'work'; total: number; concurrency: number; work: Work }
+  /** A worker, until it has completed `total` jobs, or is told to stop. `forgetful`: it keeps no list of what it started. */
+  | { name: 'work'; total: number; concurrency: number; work: Work; forgetful?: boolean }
   /** A worker that notes how long after their dispatch `count` jobs start. `load` other jobs come in every 100 ms. */
   | { name: 'answer'; count: number; load: number }
   | { name: 'ask'; count: number; gap: number }
@@ -26,6 +26,8 @@ export interface Report {
   latencies: number[];
   /** Resident memory at the end, in bytes. */
   memory: number;
+  /** The same after each tenth of the jobs. */
+  memories: number[];
   /** Processor time of the process, all threads, in milliseconds. */
   cpu: number;
   /** Claims that won something, and that won nothing although jobs were there. */
@@ -54,6 +56,7 @@ export function sharedNow(): number {
 /** Notes what happened in this process. */
 export class Notes {
   readonly latencies: number[] = [];
+  readonly memories: number[] = [];
   readonly claims = { won: 0, lost: 0 };
   readonly #since = sharedNow();
   readonly #cpuBefore = process.cpuUsage();
@@ -63,6 +66,10 @@ export class Notes {
   started(id: string): void {
     if (this.#started.has(id)) this.#twice++;
     this.#started.add(id);
+  }
+
+  measureMemory(): void {
+    this.memories.push(process.memoryUsage().rss);
   }
 
   #cpu(): number {
@@ -77,6 +84,7 @@ export class Notes {
       twice: this.#twice,
       latencies: this.latencies,
       memory: process.memoryUsage().rss,
+      memories: this.memories,
       cpu: this.#cpu(),
       claims: this.claims,
     };
