@@ -1,12 +1,12 @@
 // Imports point downward only:
-//   worker.ts, cli, http → scheduler.ts, parts.ts → dispatch, worker, schedules, built-in, maintenance → store → runtime, config → domain
+//   worker.ts, cli, http → scheduler.ts, parts.ts → dispatch, worker, schedules, built-in, maintenance, operations → store → runtime, config → domain
 // src/index.ts is the list of public exports and may name anything.
 
 const domain = '^src/domain/';
 const config = '^src/config/';
 const runtime = '^src/runtime/';
 const store = '^src/store/';
-const services = '^src/(dispatch|worker|schedules|built-in|maintenance)/';
+const services = '^src/(dispatch|worker|schedules|built-in|maintenance|operations)/';
 const scheduler = '^src/(scheduler|schedule-api|run-once|lifetime|parts)\\.ts$';
 const adapters = '^src/(cli|http)/';
 

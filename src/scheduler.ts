@@ -25,6 +25,7 @@ import type { Instant } from './domain/instant.js';
 import { checkJobId, checkReason } from './domain/names.js';
 import { Lifetime, type StopReport } from './lifetime.js';
 import type { PruneCounts } from './maintenance/pruner.js';
+import { Operations, type OperationsParts } from './operations/operations.js';
 import { runOnce, type PassReport } from './run-once.js';
 import { EventBus, type Listener } from './runtime/event-bus.js';
 import { ScheduleApi } from './schedule-api.js';
@@ -72,6 +73,8 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
   protected readonly registry = new HandlerRegistry();
   protected readonly definitions: Definitions;
   readonly #lifetime: Lifetime;
+  /** For those who operate a running system: lists, counts, explanations, checks, changes by filter. */
+  readonly operations: Operations;
 
   constructor(options: SchedulerOptions) {
     super();
@@ -91,6 +94,7 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
       events: this.#events,
       workerId: this.workerId,
     });
+    this.operations = new Operations(() => this.#operationsParts());
     for (const [taskType, handler] of Object.entries(this.#options.taskHandlers))
       this.registry.register(taskType, handler);
   }
@@ -288,6 +292,12 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
     const { scheduling, refreshClock } = await this.#lifetime.connect();
     await refreshClock();
     return scheduling.stored;
+  }
+
+  async #operationsParts(): Promise<OperationsParts> {
+    const { store, clock, refreshClock } = await this.#lifetime.connect();
+    await refreshClock();
+    return { store, clock };
   }
 
   async #run(batch: number): Promise<number> {

@@ -1,6 +1,9 @@
 import type { StoredError } from './errors.js';
 import type { JobDocument } from './job.js';
-import type { OutcomeKind } from './outcome.js';
+import { TRANSITION_OF, type OutcomeKind } from './outcome.js';
+
+/** What an attempt can come to in the log. */
+export const EXECUTION_OUTCOMES = [...(Object.keys(TRANSITION_OF) as OutcomeKind[]), 'crashed'] as const;
 
 /** One attempt of a job, as it is kept in the execution log. */
 export interface ExecutionDocument {

@@ -26,3 +26,17 @@ export interface LockDocument {
   lockedBy: string | null;
   lockedUntil: Date;
 }
+
+/** Who changed what, and what came of it. */
+export interface AuditDocument {
+  _id: string;
+  at: Date;
+  who: string;
+  action: string;
+  /** The id of the job, schedule or whatever else was changed; null where a filter says which. */
+  target: string | null;
+  filter: Readonly<Record<string, string>> | null;
+  counts: Readonly<Record<string, number>> | null;
+  requestId: string | null;
+  expiresAt: Date;
+}

@@ -11,10 +11,15 @@ export async function findListedTaskTypes(c: Collections): Promise<string[]> {
 }
 
 /** A worker that has not shown itself for this long, in milliseconds, is not counted on. */
-const SILENT = 60_000;
+export const SILENT = 60_000;
 
 /** Task types that some worker has which is alive now. */
 export async function findLiveTaskTypes(c: Collections, now: Date): Promise<string[]> {
   const since = new Date(now.getTime() - SILENT);
   return c.workers.distinct('taskTypes', { state: 'Running', heartbeatAt: { $gte: since } });
+}
+
+/** Those that live, and those that were seen within the day, in the order of their ids. */
+export async function findWorkers(c: Collections, limit: number): Promise<WorkerDocument[]> {
+  return c.workers.find({}, { sort: { _id: 1 }, limit }).toArray();
 }

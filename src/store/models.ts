@@ -2,7 +2,7 @@ import { Schema, type Connection, type mongo, type SchemaDefinition } from 'mong
 import { FINISHED_STATUSES, JOB_STATUSES, LOCKED_STATUSES, type JobDocument } from '../domain/job.js';
 import type { ExecutionDocument } from '../domain/execution.js';
 import type { ScheduleDocument, SkipDocument } from '../domain/schedule.js';
-import type { LockDocument, WorkerDocument } from './documents.js';
+import type { AuditDocument, LockDocument, WorkerDocument } from './documents.js';
 
 /** The collections as the operations see them: the driver's own, because hydrating documents costs several times its work. */
 export interface Collections {
@@ -12,13 +12,18 @@ export interface Collections {
   locks: mongo.Collection<LockDocument>;
   schedules: mongo.Collection<ScheduleDocument>;
   skips: mongo.Collection<SkipDocument>;
+  audit: mongo.Collection<AuditDocument>;
 }
 
 /** Leads with the queue: a filter outside the index would read every due job of foreign queues. */
 export const CLAIM_KEYS = { queue: 1, taskType: 1, priority: 1, nextRunAt: 1, _id: 1 } as const;
 export const LOCKS_INDEX = 'locks';
 export const NEXT_DUE_INDEX = 'next_due';
-export const RETENTION_INDEX = 'retention';
+/** Leads with the status: whoever looks for the few that failed does not read the many that completed. */
+export const FINISHED_INDEX = 'finished';
+export const PENDING_INDEX = 'pending';
+export const EXPIRY_INDEX = 'expiry';
+export const AUDIT_INDEX = 'newest';
 export const DUE_SCHEDULES_INDEX = 'due';
 export const OWING_SCHEDULES_INDEX = 'owing';
 
@@ -93,9 +98,10 @@ jobSchema.index(
 );
 jobSchema.index({ nextRunAt: 1 }, { name: NEXT_DUE_INDEX, partialFilterExpression: { status: 'SCHEDULED' } });
 jobSchema.index(
-  { finishedAt: 1 },
-  { name: RETENTION_INDEX, partialFilterExpression: { status: { $in: [...FINISHED_STATUSES] } } },
+  { status: 1, finishedAt: 1 },
+  { name: FINISHED_INDEX, partialFilterExpression: { status: { $in: [...FINISHED_STATUSES] } } },
 );
+jobSchema.index({ createdAt: 1 }, { name: PENDING_INDEX, partialFilterExpression: { status: 'PENDING' } });
 
 const executionSchema = new Schema(
   {
@@ -117,7 +123,7 @@ const executionSchema = new Schema(
   },
   { ...options, collection: 'executions' },
 );
-executionSchema.index({ expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 });
+executionSchema.index({ expiresAt: 1 }, { name: EXPIRY_INDEX, expireAfterSeconds: 0 });
 
 const workerSchema = new Schema(
   {
@@ -137,7 +143,7 @@ const workerSchema = new Schema(
   },
   { ...options, collection: 'workers' },
 );
-workerSchema.index({ expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 });
+workerSchema.index({ expiresAt: 1 }, { name: EXPIRY_INDEX, expireAfterSeconds: 0 });
 
 /** Never deleted: a fence that restarted at zero would let an old holder pass for a new one. */
 const lockSchema = new Schema(
@@ -216,15 +222,33 @@ const skipSchema = new Schema(
   { ...options, collection: 'skips' },
 );
 skipSchema.index({ scheduleId: 1, at: 1 }, { name: 'schedule' });
-skipSchema.index({ expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 });
+skipSchema.index({ expiresAt: 1 }, { name: EXPIRY_INDEX, expireAfterSeconds: 0 });
 
-const SCHEMAS = {
+const auditSchema = new Schema(
+  {
+    _id: text,
+    at: date,
+    who: text,
+    action: text,
+    target: maybeText,
+    filter: { type: Schema.Types.Mixed, default: null },
+    counts: { type: Schema.Types.Mixed, default: null },
+    requestId: maybeText,
+    expiresAt: date,
+  },
+  { ...options, collection: 'audit' },
+);
+auditSchema.index({ at: 1, _id: 1 }, { name: AUDIT_INDEX });
+auditSchema.index({ expiresAt: 1 }, { name: EXPIRY_INDEX, expireAfterSeconds: 0 });
+
+export const SCHEMAS: Readonly<Record<string, Schema>> = {
   Job: jobSchema,
   Execution: executionSchema,
   Worker: workerSchema,
   Lock: lockSchema,
   Schedule: scheduleSchema,
   Skip: skipSchema,
+  Audit: auditSchema,
 };
 
 export function defineModels(connection: Connection): void {
@@ -240,5 +264,6 @@ export function openCollections(connection: Connection): Collections {
     locks: db.collection('locks'),
     schedules: db.collection('schedules'),
     skips: db.collection('skips'),
+    audit: db.collection('audit'),
   };
 }

@@ -1,6 +1,6 @@
 import type { mongo } from 'mongoose';
 import { LOCKED_STATUSES, type FinishedStatus, type JobDocument } from '../domain/job.js';
-import { LOCKS_INDEX, NEXT_DUE_INDEX, RETENTION_INDEX, type Collections } from './models.js';
+import { FINISHED_INDEX, LOCKS_INDEX, NEXT_DUE_INDEX, type Collections } from './models.js';
 
 /**
  * Removes up to `limit` finished jobs of one status that ended before the instant; occurrences of schedules only if
@@ -17,7 +17,7 @@ export async function pruneFinished(
   if (occurrencesBefore < before) {
     filter.$or = [{ schedule: null }, { finishedAt: { $lt: occurrencesBefore } }];
   }
-  return prune(c, filter, RETENTION_INDEX, limit);
+  return prune(c, filter, FINISHED_INDEX, limit);
 }
 
 /** Removes up to `limit` jobs that were due before the instant and whose task type is none of the known ones. */

@@ -1,4 +1,5 @@
 import { findRuns } from './active-runs.js';
+import { addAudit, listAudit } from './audit.js';
 import { markBegun } from './begin.js';
 import { cancel, findCancelRequests } from './cancel.js';
 import { claimBatch, claimOne, findClaimed, findDue } from './claim.js';
@@ -8,14 +9,18 @@ import { enqueue, enqueueMany } from './enqueue.js';
 import { logExecutions } from './executions.js';
 import { findExecutions, findJob } from './find.js';
 import { giveBack, giveBackByToken } from './give-back.js';
-import { findListedTaskTypes, findLiveTaskTypes, saveHeartbeat } from './heartbeat.js';
+import { findListedTaskTypes, findLiveTaskTypes, findWorkers, saveHeartbeat } from './heartbeat.js';
 import { hold, unhold } from './hold.js';
+import { findExecution, listExecutions } from './list-executions.js';
+import { countJobs, listJobs } from './list-jobs.js';
 import type { Collections } from './models.js';
 import { move } from './move.js';
 import { acquireLock, findLock, releaseLock } from './named-lock.js';
 import { nextDueAt } from './next-due.js';
 import { saveProgress } from './progress.js';
 import { pruneExpired, pruneFinished, pruneOrphans } from './prune.js';
+import { countByQueue, countDue, estimateJobs } from './queue-counts.js';
+import { countRecentOutcomes } from './recent-outcomes.js';
 import { findExpired, recover } from './recover.js';
 import { renew } from './renew.js';
 import { retry } from './retry.js';
@@ -30,23 +35,31 @@ import {
 } from './schedules.js';
 import { findSettled, settle } from './settle.js';
 import { findSkips, recordSkips } from './skips.js';
+import { findWaitingHeads } from './waiting-heads.js';
 import { watch } from './watch.js';
 
 const OPERATIONS = {
   acquireLock,
+  addAudit,
   cancel,
   changeSchedule,
   claimBatch,
   claimOne,
+  countByQueue,
+  countDue,
+  countJobs,
+  countRecentOutcomes,
   decideSchedules,
   deleteSchedule,
   dropOwed,
   enqueue,
   enqueueMany,
+  estimateJobs,
   findCancelRequests,
   findClaimed,
   findDue,
   findDueSchedules,
+  findExecution,
   findExecutions,
   findExpired,
   findForeignDefinitions,
@@ -60,10 +73,15 @@ const OPERATIONS = {
   findSchedules,
   findSettled,
   findSkips,
+  findWaitingHeads,
+  findWorkers,
   giveBack,
   giveBackByToken,
   hold,
   insertSchedule,
+  listAudit,
+  listExecutions,
+  listJobs,
   listSchedules,
   logExecutions,
   markBegun,

@@ -141,10 +141,11 @@ describe('install', () => {
         },
         { name: 'next_due', key: { nextRunAt: 1 }, partialFilterExpression: { status: 'SCHEDULED' } },
         {
-          name: 'retention',
-          key: { finishedAt: 1 },
+          name: 'finished',
+          key: { status: 1, finishedAt: 1 },
           partialFilterExpression: { status: { $in: ['COMPLETED', 'FAILED', 'CANCELLED'] } },
         },
+        { name: 'pending', key: { createdAt: 1 }, partialFilterExpression: { status: 'PENDING' } },
       ],
     );
     await assert.rejects(jobs.insertOne({ ...aJob(), nextRunAt: 'soon' as never }), /validation/);

@@ -11,7 +11,7 @@ describe('the sweep beside other trouble', () => {
     const trouble = nextEvent(scheduler, 'worker:trouble', ({ operation }) => operation === 'prune');
     // Without its index the pruner fails at every round. start() would build it again, so it goes right after.
     await scheduler.start();
-    await db.collections.jobs.dropIndex('retention');
+    await db.collections.jobs.dropIndex('finished');
     await trouble;
     const { id } = await scheduler.dispatch('unknown-here');
     const stalled = nextEvent(scheduler, 'job:stalled');

@@ -13,9 +13,11 @@ class SharedDatabase extends TestDatabase {
 
   async clear(): Promise<void> {
     await Promise.all(this.#opened.splice(0).map((scheduler) => scheduler.stop('3s')));
-    const { jobs, executions, workers, locks, schedules, skips } = this.collections;
+    const { jobs, executions, workers, locks, schedules, skips, audit } = this.collections;
     await Promise.all(
-      [jobs, executions, workers, locks, schedules, skips].map((collection) => collection.deleteMany()),
+      [jobs, executions, workers, locks, schedules, skips, audit].map((collection) =>
+        collection.deleteMany(),
+      ),
     );
   }
 }

@@ -1,0 +1,113 @@
+import { JOB_STATUSES, type JobStatus } from '../domain/job.js';
+import { checkJobId } from '../domain/names.js';
+import { EXECUTION_OUTCOMES, type ExecutionDocument } from '../domain/execution.js';
+import { optionsError } from './options.js';
+import { matching, name, oneOf, record, throwing, wholeNumber, type Readers } from './readers.js';
+
+const DEFAULT_PAGE = 20;
+const LARGEST_PAGE = 200;
+const LONGEST_CURSOR = 2000;
+
+export interface PageOptions {
+  /** Default 20, at most 200. */
+  limit?: number;
+  /** `next` of the page before. */
+  after?: string;
+}
+
+/** Which jobs; all of what is said must hold. */
+export interface JobFilterOptions {
+  status?: JobStatus;
+  queue?: string;
+  taskType?: string;
+  /** The id of the schedule that made them. */
+  schedule?: string;
+  userId?: string;
+  /** What their ids begin with. */
+  idPrefix?: string;
+}
+
+/** Which attempts; all of what is said must hold. */
+export interface ExecutionFilterOptions {
+  jobId?: string;
+  taskType?: string;
+  queue?: string;
+  workerId?: string;
+  outcome?: ExecutionDocument['outcome'];
+}
+
+/** A page that was asked for, complete. */
+export interface Page {
+  limit: number;
+  after: string | undefined;
+}
+
+// Strings of one kind or another and nothing else: an object would be an operator in a query.
+const text = name();
+const id = throwing((value) => {
+  checkJobId(value);
+  return value;
+});
+
+const JOB_FILTER: Readers<Required<JobFilterOptions>> = {
+  status: oneOf(...JOB_STATUSES),
+  queue: text,
+  taskType: text,
+  schedule: text,
+  userId: text,
+  idPrefix: id,
+};
+
+const EXECUTION_FILTER: Readers<Required<ExecutionFilterOptions>> = {
+  jobId: id,
+  taskType: text,
+  queue: text,
+  workerId: text,
+  outcome: oneOf(...EXECUTION_OUTCOMES),
+};
+
+const PAGE: Readers<Required<PageOptions>> = {
+  limit: wholeNumber(1, LARGEST_PAGE),
+  after: matching('the text that came as `next` with the page before', isCursor),
+};
+
+const readFilter = record<Required<JobFilterOptions>>(JOB_FILTER);
+const readJobs = record<Required<JobFilterOptions & PageOptions>>({ ...JOB_FILTER, ...PAGE });
+const readExecutions = record<Required<ExecutionFilterOptions & PageOptions>>({
+  ...EXECUTION_FILTER,
+  ...PAGE,
+});
+const readPage = record<Required<PageOptions>>(PAGE);
+
+export function readJobFilter(input: unknown, where: string): JobFilterOptions {
+  return checked((faults) => readFilter(input, where, faults));
+}
+
+export function readJobQuery(input: unknown, where: string): Page & { filter: JobFilterOptions } {
+  return split(checked((faults) => readJobs(input, where, faults)));
+}
+
+export function readExecutionQuery(input: unknown): Page & { filter: ExecutionFilterOptions } {
+  return split(checked((faults) => readExecutions(input, 'listExecutions() query', faults)));
+}
+
+export function readPageOptions(input: unknown, where: string): Page {
+  const { limit = DEFAULT_PAGE, after } = checked((faults) => readPage(input, where, faults));
+  return { limit, after };
+}
+
+function split<F extends object>(given: F & PageOptions): Page & { filter: F } {
+  const { limit = DEFAULT_PAGE, after, ...filter } = given;
+  return { limit, after, filter: filter as unknown as F };
+}
+
+function isCursor(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= LONGEST_CURSOR;
+}
+
+function checked<T extends object>(read: (faults: string[]) => T | undefined): T {
+  const faults: string[] = [];
+  const values = read(faults);
+  if (faults.length > 0 || values === undefined) throw optionsError('INVALID_ARGUMENT', faults);
+  return values;
+}

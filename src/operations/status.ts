@@ -1,0 +1,176 @@
+import type { Clock } from '../domain/clock.js';
+import { JOB_STATUSES, type JobStatus } from '../domain/job.js';
+import type { Count } from '../store/list-jobs.js';
+import type { RecentOutcomes } from '../store/recent-outcomes.js';
+import type { Store } from '../store/store.js';
+import type { WaitingHead } from '../store/waiting-heads.js';
+import { listWorkers, type WorkerView } from './workers.js';
+
+/** Beyond this nothing is counted: what reads a million documents is no status. */
+export const MOST_COUNTED = 10_000;
+/** Queues, task types and priorities that are looked at one by one. */
+const MOST_HEADS = 1000;
+/** Throughput is that of the last five minutes. */
+const WINDOW = 300_000;
+const MINUTE = 60_000;
+
+/** Outcomes after which an attempt's job does not come back by itself. */
+const ENDS: readonly string[] = ['completed', 'failed', 'cancelled', 'skipped'];
+
+export interface QueueView {
+  queue: string;
+  counts: Record<JobStatus, Count>;
+  /** SCHEDULED jobs whose time has come. */
+  due: Count;
+  /** When the first of these became due, and for how many milliseconds it waits; null when there is none. */
+  oldestDueAt: Date | null;
+  oldestWaiting: number | null;
+  /** Jobs that ended per minute, lately. */
+  perMinute: number;
+  /** Milliseconds until what is due now is done at that rate; null when nothing ended lately. A lower bound where `due` is one. */
+  drainIn: number | null;
+  /** Live workers that serve it. */
+  workers: number;
+}
+
+export interface Throughput {
+  /** Attempts that ended in the last `window` milliseconds: five minutes, less when there were too many to count. */
+  window: number;
+  attempts: number;
+  perMinute: number;
+  byOutcome: Record<string, number>;
+}
+
+export interface StatusView {
+  at: Date;
+  /** All jobs there are, finished or not, as far as the server knows without counting. */
+  stored: number;
+  totals: Record<JobStatus, Count>;
+  due: Count;
+  queues: QueueView[];
+  throughput: Throughput;
+  workers: WorkerView[];
+  /** Of the live workers: handlers that run, and could run. */
+  running: number;
+  slots: number;
+  /** False when there are more queues, task types and priorities than were looked at. */
+  isComplete: boolean;
+}
+
+export interface StatusParts {
+  store: Pick<
+    Store,
+    | ('countByQueue' | 'countDue' | 'countJobs' | 'countRecentOutcomes')
+    | ('estimateJobs' | 'findWaitingHeads' | 'findWorkers')
+  >;
+  clock: Clock;
+}
+
+/** Everything at one glance. Reads at most ten thousand documents of each status, whatever there is. */
+export async function readStatus({ store, clock }: StatusParts): Promise<StatusView> {
+  const at = clock.now();
+  const [heads, stored, workers, recent, counted] = await Promise.all([
+    store.findWaitingHeads(MOST_HEADS),
+    store.estimateJobs(),
+    listWorkers(store, clock),
+    store.countRecentOutcomes(new Date(at.getTime() - WINDOW), MOST_COUNTED),
+    countOthers(store),
+  ]);
+  const live = workers.filter(({ isLive }) => isLive);
+  const names = new Set([
+    ...heads.map(({ queue }) => queue),
+    ...live.flatMap(({ queues }) => queues),
+    ...[...counted.values()].flatMap(({ byQueue }) => [...byQueue.keys()]),
+  ]);
+  const window = Math.max(1, at.getTime() - recent.since.getTime());
+  const queues: QueueView[] = [];
+  for (const queue of [...names].sort()) {
+    const [scheduled, due] = await Promise.all([
+      store.countJobs({ status: 'SCHEDULED', queue }, MOST_COUNTED),
+      store.countDue(queue, at, MOST_COUNTED),
+    ]);
+    const oldestDueAt = oldestDue(heads, queue, at);
+    const perMinute = ended(recent, queue) / (window / MINUTE);
+    queues.push({
+      queue,
+      counts: countsOf((status) =>
+        status === 'SCHEDULED'
+          ? scheduled
+          : { count: counted.get(status)?.byQueue.get(queue) ?? 0, atLeast: isCut(counted, status) },
+      ),
+      due,
+      oldestDueAt,
+      oldestWaiting: oldestDueAt === null ? null : at.getTime() - oldestDueAt.getTime(),
+      perMinute,
+      drainIn: due.count === 0 ? 0 : perMinute === 0 ? null : (due.count / perMinute) * MINUTE,
+      workers: live.filter((worker) => worker.queues.includes(queue)).length,
+    });
+  }
+  return {
+    at,
+    stored,
+    totals: countsOf((status) =>
+      status === 'SCHEDULED' ? sum(queues.map(({ counts }) => counts.SCHEDULED)) : totalOf(counted, status),
+    ),
+    due: sum(queues.map(({ due }) => due)),
+    queues,
+    throughput: throughputOf(recent, window),
+    workers,
+    running: live.reduce((total, { running }) => total + running, 0),
+    slots: live.reduce((total, { concurrency }) => total + concurrency, 0),
+    isComplete: heads.length < MOST_HEADS,
+  };
+}
+
+type Unscheduled = Exclude<JobStatus, 'SCHEDULED'>;
+type Counted = ReadonlyMap<JobStatus, { total: Count; byQueue: ReadonlyMap<string, number> }>;
+
+async function countOthers(store: Pick<Store, 'countByQueue'>): Promise<Counted> {
+  const statuses = JOB_STATUSES.filter((status): status is Unscheduled => status !== 'SCHEDULED');
+  return new Map(
+    await Promise.all(
+      statuses.map(async (status) => [status, await store.countByQueue(status, MOST_COUNTED)] as const),
+    ),
+  );
+}
+
+/** Heads are the first of their queue, task type and priority, so that the first of the queue is among them. */
+function oldestDue(heads: readonly WaitingHead[], queue: string, now: Date): Date | null {
+  const due = heads.filter((head) => head.queue === queue && head.nextRunAt <= now);
+  return due.length === 0 ? null : new Date(Math.min(...due.map(({ nextRunAt }) => nextRunAt.getTime())));
+}
+
+function ended({ outcomes }: RecentOutcomes, queue: string): number {
+  return outcomes
+    .filter((group) => group.queue === queue && ENDS.includes(group.outcome))
+    .reduce((total, { count }) => total + count, 0);
+}
+
+function throughputOf({ outcomes }: RecentOutcomes, window: number): Throughput {
+  const byOutcome: Record<string, number> = {};
+  for (const { outcome, count } of outcomes) byOutcome[outcome] = (byOutcome[outcome] ?? 0) + count;
+  const attempts = outcomes.reduce((total, { count }) => total + count, 0);
+  return { window, attempts, perMinute: attempts / (window / MINUTE), byOutcome };
+}
+
+function countsOf(count: (status: JobStatus) => Count): Record<JobStatus, Count> {
+  return Object.fromEntries(JOB_STATUSES.map((status) => [status, count(status)])) as Record<
+    JobStatus,
+    Count
+  >;
+}
+
+function isCut(counted: Counted, status: JobStatus): boolean {
+  return totalOf(counted, status).atLeast;
+}
+
+function totalOf(counted: Counted, status: JobStatus): Count {
+  return counted.get(status)?.total ?? { count: 0, atLeast: false };
+}
+
+function sum(counts: readonly Count[]): Count {
+  return {
+    count: counts.reduce((total, { count }) => total + count, 0),
+    atLeast: counts.some(({ atLeast }) => atLeast),
+  };
+}

@@ -1,0 +1,119 @@
+import type { mongo } from 'mongoose';
+import type { JobDocument, JobStatus } from '../domain/job.js';
+import { bounded, MOST_TIME } from './bounded.js';
+import {
+  CLAIM_KEYS,
+  FINISHED_INDEX,
+  LOCKS_INDEX,
+  NEXT_DUE_INDEX,
+  PENDING_INDEX,
+  type Collections,
+} from './models.js';
+import { pageById, pageByTime, type Place } from './pages.js';
+
+/** Which jobs; all of what is said must hold. */
+export interface JobFilter {
+  status?: JobStatus;
+  queue?: string;
+  taskType?: string;
+  /** The schedule that made them. */
+  schedule?: string;
+  userId?: string;
+  /** What their ids begin with. */
+  idPrefix?: string;
+}
+
+/** A number, which is only a lower bound where counting stopped. */
+export interface Count {
+  count: number;
+  atLeast: boolean;
+}
+
+/** What a list leaves out: payloads and results may be large. */
+const LISTED = { payload: 0, result: 0, 'error.stack': 0 } as const;
+
+/** By which field, in which direction and with which index the jobs of a status are listed. */
+type Order = 'id' | keyof typeof ORDERS;
+
+const ORDERS = {
+  due: { time: 'nextRunAt', direction: 1, hint: NEXT_DUE_INDEX },
+  pending: { time: 'createdAt', direction: -1, hint: PENDING_INDEX },
+  // As many as there are slots and buffers in all workers: they may be sorted.
+  locked: { time: 'queuedAt', direction: 1, hint: LOCKS_INDEX },
+  finished: { time: 'finishedAt', direction: -1, hint: FINISHED_INDEX },
+} as const;
+
+const ORDER_OF: Record<JobStatus, keyof typeof ORDERS> = {
+  PENDING: 'pending',
+  SCHEDULED: 'due',
+  QUEUED: 'locked',
+  RUNNING: 'locked',
+  COMPLETED: 'finished',
+  FAILED: 'finished',
+  CANCELLED: 'finished',
+};
+
+export interface JobQuery {
+  filter: JobFilter;
+  after: Place | undefined;
+  limit: number;
+}
+
+/**
+ * Those that wait in the order they are due, those that run with the longest first, finished ones with the newest
+ * first. Of a schedule, by the beginning of their ids, and without a status: by id, backwards, which for ids made here
+ * is the newest first. Conditions that the index of the status does not have are checked on the documents.
+ */
+export async function listJobs(c: Collections, { filter, after, limit }: JobQuery): Promise<JobDocument[]> {
+  return bounded('this list of jobs', () => {
+    const order = orderOf(filter);
+    const request = { filter: queryOf(filter), projection: LISTED, limit, after } as const;
+    if (order === 'id') return pageById(c.jobs, { ...request, direction: -1, hint: { _id: 1 } });
+    const { time, direction, hint } = ORDERS[order];
+    // A queue with little beside one with much, or the other way round: here the planner knows better.
+    const isOpen = order === 'due' && (filter.queue ?? filter.taskType) !== undefined;
+    return pageByTime(c.jobs, time, { ...request, direction, ...(!isOpen && { hint }) });
+  });
+}
+
+/** Where the list goes on after this job. */
+export function placeOf(filter: JobFilter, job: JobDocument): Place {
+  const order = orderOf(filter);
+  return { at: order === 'id' ? null : job[ORDERS[order].time], id: job._id };
+}
+
+/** Whether a place belongs to the order that the filter is listed in. */
+export function isPlaceIn(filter: JobFilter, place: Place): boolean {
+  return (orderOf(filter) === 'id') === (place.at === null);
+}
+
+export async function countJobs(c: Collections, filter: JobFilter, most: number): Promise<Count> {
+  const order = orderOf(filter);
+  const byQueue = filter.status === 'SCHEDULED' && filter.queue !== undefined;
+  const hint = order === 'id' ? { _id: 1 } : byQueue ? CLAIM_KEYS : ORDERS[order].hint;
+  const options = { hint, limit: most + 1, maxTimeMS: MOST_TIME };
+  const count = await bounded('counting jobs', () => c.jobs.countDocuments(queryOf(filter), options));
+  return { count: Math.min(count, most), atLeast: count > most };
+}
+
+function orderOf({ status, schedule, idPrefix }: JobFilter): Order {
+  return status === undefined || schedule !== undefined || idPrefix !== undefined ? 'id' : ORDER_OF[status];
+}
+
+function queryOf(filter: JobFilter): mongo.Filter<JobDocument> {
+  const { schedule, idPrefix, ...exact } = filter;
+  const ranges = [
+    ...(schedule === undefined ? [] : [{ $or: [beginsWith(`${schedule}@`), beginsWith(`${schedule}!`)] }]),
+    ...(idPrefix === undefined ? [] : [beginsWith(idPrefix)]),
+  ];
+  return {
+    ...exact,
+    ...(schedule !== undefined && { schedule }),
+    ...(ranges.length > 0 && { $and: ranges }),
+  };
+}
+
+/** Up to the last character there is. */
+function beginsWith(prefix: string): { _id: object } {
+  return { _id: { $gte: prefix, $lt: `${prefix}\u{10ffff}` } };
+}
