@@ -7,6 +7,7 @@ import {
 import type { Clock } from '../domain/clock.js';
 import type { Count } from '../store/list-jobs.js';
 import type { Store } from '../store/store.js';
+import { explainJob, type Explanation } from './explain.js';
 import {
   listExecutions,
   listJobs,
@@ -73,6 +74,11 @@ export class Operations {
   /** The job with its payload, result and attempts; null when there is none. */
   async showJob(jobId: string): Promise<JobDetails | null> {
     return showJob((await this.#connect()).store, jobId);
+  }
+
+  /** Why the job does not run, and when it will; also for an occurrence that has no job yet. Null when there is no such thing. */
+  async explainJob(jobId: string): Promise<Explanation | null> {
+    return explainJob(await this.#connect(), jobId);
   }
 
   /** A page of the execution log, the newest first. */

@@ -26,3 +26,8 @@ export async function recordSkips(
 export async function findSkips(c: Collections, scheduleId: string, limit: number): Promise<SkipDocument[]> {
   return c.skips.find({ scheduleId }, { sort: { at: -1 }, limit }).toArray();
 }
+
+/** Records that may cover the instant: the last few that begin up to it. */
+export async function findSkipsAt(c: Collections, scheduleId: string, at: Date): Promise<SkipDocument[]> {
+  return c.skips.find({ scheduleId, at: { $lte: at } }, { sort: { at: -1 }, limit: 10 }).toArray();
+}

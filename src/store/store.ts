@@ -34,7 +34,7 @@ import {
   listSchedules,
 } from './schedules.js';
 import { findSettled, settle } from './settle.js';
-import { findSkips, recordSkips } from './skips.js';
+import { findSkips, findSkipsAt, recordSkips } from './skips.js';
 import { findWaitingHeads } from './waiting-heads.js';
 import { watch } from './watch.js';
 
@@ -73,6 +73,7 @@ const OPERATIONS = {
   findSchedules,
   findSettled,
   findSkips,
+  findSkipsAt,
   findWaitingHeads,
   findWorkers,
   giveBack,

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { aJob } from '../support/a-job.js';
+import { aWorker } from '../support/a-worker.js';
+import { byHand } from '../support/by-hand.js';
+import { aSchedule } from '../support/calendar.js';
+import { signal } from '../support/events.js';
+import { after, START } from '../support/instants.js';
+import { useSharedDatabase } from '../support/shared-database.js';
+import { until } from '../support/until.js';
+
+describe('operations: explain', () => {
+  const database = useSharedDatabase();
+
+  it('B11 follows a job from nobody there to its end', async () => {
+    const { scheduler } = byHand(database);
+    const { operations } = scheduler;
+    const { id } = await scheduler.dispatch('work');
+    const gate = async (): Promise<string | null | undefined> => (await operations.explainJob(id))?.gate;
+    assert.equal(await gate(), 'alive');
+    const { workers } = database.collections;
+    await workers.insertOne(aWorker({ taskTypes: ['wok'] }));
+    assert.match((await operations.explainJob(id))?.sentence ?? '', /handler for 'work'.*'wok'/);
+    await workers.updateOne({}, { $set: { taskTypes: ['work'], queues: ['mail'] } });
+    assert.equal(await gate(), 'queue');
+    await workers.updateOne({}, { $set: { queues: ['default'], running: 5 } });
+    assert.equal(await gate(), 'busy');
+    await workers.updateOne({}, { $set: { running: 4 } });
+    assert.equal(await gate(), null);
+    await scheduler.hold(id);
+    assert.equal(await gate(), 'held');
+    await scheduler.unhold(id);
+
+    const [started, finish] = [signal(), signal()];
+    scheduler.registerHandler('work', async (_, job) => {
+      await job.reportProgress(40, 'halfway');
+      started.fire();
+      await finish.promise;
+    });
+    const pass = scheduler.run();
+    await started.promise;
+    const running = await operations.explainJob(id);
+    assert.deepEqual([running?.status, running?.gate], ['RUNNING', 'running']);
+    assert.match(
+      running?.sentence ?? '',
+      new RegExp(`worker ${scheduler.workerId} since .*progress 40: halfway`),
+    );
+    finish.fire();
+    await pass;
+    assert.match((await operations.explainJob(id))?.sentence ?? '', /^It completed at/);
+    assert.equal(await operations.explainJob('nobody'), null);
+    await assert.rejects(operations.explainJob({ $gt: '' } as never), { code: 'INVALID_ARGUMENT' });
+  });
+
+  it('B11 a worker that fell silent does not count', async () => {
+    const { scheduler, clock } = byHand(database);
+    const job = aJob();
+    await database.collections.jobs.insertOne(job);
+    await database.collections.workers.insertOne(aWorker());
+    assert.equal((await scheduler.operations.explainJob(job._id))?.gate, null);
+    clock.advance(61_000);
+    assert.equal((await scheduler.operations.explainJob(job._id))?.gate, 'alive');
+  });
+
+  it('B11 a real worker that lives is found to be able', async () => {
+    const scheduler = database.scheduler();
+    scheduler.registerHandler('work', () => undefined);
+    await scheduler.start();
+    const { workers } = database.collections;
+    await until(
+      'it has shown itself',
+      async () => (await workers.countDocuments({ state: 'Running' })) === 1,
+    );
+    const { id } = await scheduler.dispatch('work', null, { delay: '1h' });
+    const explanation = await scheduler.operations.explainJob(id);
+    assert.deepEqual(
+      explanation?.checked.filter(({ passed }) => !passed).map(({ gate }) => gate),
+      ['due'],
+    );
+  });
+
+  it('B11 explains occurrences that have no job: to come, paused, in line, skipped', async () => {
+    const { scheduler } = byHand(database);
+    const { operations } = scheduler;
+    const { jobs, schedules, skips } = database.collections;
+    const id = `s@${after(3_600_000).toISOString()}`;
+    assert.equal(await operations.explainJob(id), null);
+    await schedules.insertOne(aSchedule());
+    assert.deepEqual((await operations.explainJob(id))?.at, after(3_600_000));
+    assert.equal(await operations.explainJob('s@tomorrow'), null);
+    assert.equal(await operations.explainJob('s!somebody-asked'), null);
+
+    await scheduler.pauseSchedule('s', { by: 'ada', reason: 'moving' });
+    assert.match((await operations.explainJob(id))?.sentence ?? '', /paused since .* by ada: moving/);
+    await scheduler.resumeSchedule('s');
+
+    const before = aJob({ _id: 's@before', status: 'RUNNING', schedule: 's' });
+    await jobs.insertOne(before);
+    const owed = [{ kind: 'run' as const, id: 's!asked', at: START, since: START }];
+    await schedules.updateOne({ _id: 's' }, { $set: { active: before._id, owed, overlap: 'queue' } });
+    const inLine = await operations.explainJob('s!asked');
+    assert.deepEqual([inLine?.gate, inLine?.status], ['runningElsewhere', null]);
+
+    await skips.insertOne({
+      ...{ _id: 'skip', scheduleId: 's', at: START, until: after(7_200_000), count: null, reason: 'paused' },
+      ...{ activeId: null, runningFor: null, since: START, expiresAt: after(86_400_000) },
+    });
+    assert.match((await operations.explainJob(id))?.sentence ?? '', /skipped at .*\(paused\)/);
+  });
+});
