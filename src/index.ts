@@ -36,6 +36,7 @@ export type { Misfire, Overlap, SkipDocument, SkipReason } from './domain/schedu
 export { TRANSITIONS, type Transition, type TransitionName } from './domain/transitions.js';
 export type { PruneCounts } from './maintenance/pruner.js';
 export type { ExecutionFilterOptions, JobFilterOptions, PageOptions } from './config/query-options.js';
+export type { Finding } from './operations/doctor.js';
 export type { Explanation } from './operations/explain.js';
 export type { ExecutionPage, JobPage } from './operations/lists.js';
 export type { Operations } from './operations/operations.js';

@@ -6,7 +6,9 @@ import {
 } from '../config/query-options.js';
 import type { Clock } from '../domain/clock.js';
 import type { Count } from '../store/list-jobs.js';
+import { systemClock } from '../runtime/system-clock.js';
 import type { Store } from '../store/store.js';
+import { examine, type Finding } from './doctor.js';
 import { explainJob, type Explanation } from './explain.js';
 import {
   listExecutions,
@@ -79,6 +81,12 @@ export class Operations {
   /** Why the job does not run, and when it will; also for an occurrence that has no job yet. Null when there is no such thing. */
   async explainJob(jobId: string): Promise<Explanation | null> {
     return explainJob(await this.#connect(), jobId);
+  }
+
+  /** Looks for what may be wrong with the installation, and says what to do about it. Changes nothing. */
+  async doctor(): Promise<Finding[]> {
+    const { store, clock } = await this.#connect();
+    return examine({ store, clock, wallClock: systemClock });
   }
 
   /** A page of the execution log, the newest first. */

@@ -1,26 +1,12 @@
 import type { Connection, mongo } from 'mongoose';
 import { ChronosError, toError } from '../domain/errors.js';
 import { openConnection, unreachable } from './connection.js';
+import { validatorFor, wholeSchema } from './validators.js';
 
 /** Building an index on a large collection takes minutes: this connection has no socket time-out. */
 const PATIENT = { serverSelectionTimeoutMS: 10_000, connectTimeoutMS: 10_000, maxPoolSize: 4 } as const;
 
 const NAMESPACE_EXISTS = 48;
-
-/**
- * The collections that every job is written to several times. Checking each field each time would cost a fifth of all
- * throughput, so that only those are checked that workers find and claim jobs by.
- */
-const CHECKED_FIELDS: ReadonlyMap<string, readonly string[]> = new Map([
-  ['Job', ['taskType', 'queue', 'priority', 'status', 'nextRunAt', 'fence']],
-  ['Execution', []],
-]);
-
-interface JsonSchema {
-  title: string;
-  required?: string[];
-  properties: Record<string, object>;
-}
 
 /**
  * Creates the collections, their indexes and their validators; what is there already is left as it is. Safe to run
@@ -45,9 +31,7 @@ export async function install(uri: string, signal?: AbortSignal): Promise<void> 
 async function installModel(connection: Connection, name: string): Promise<void> {
   const model = connection.model(name);
   const db = connection.getClient().db(connection.name);
-  const generated = model.schema.toJSONSchema({ useBsonType: true }) as Omit<JsonSchema, 'title'>;
-  const whole = { title: `Chronos ${name}`, ...generated };
-  const $jsonSchema = checkedBy(name, whole);
+  const $jsonSchema = validatorFor(name, model.schema);
   const collection = db.collection(model.collection.name);
   const [existing] = await db.listCollections({ name: collection.collectionName }).toArray();
   const validator = (
@@ -59,23 +43,10 @@ async function installModel(connection: Connection, name: string): Promise<void>
       .catch(ignoreExisting);
   } else if (JSON.stringify(validator) !== JSON.stringify({ $jsonSchema })) {
     const ours = validator?.$jsonSchema?.title?.startsWith('Chronos ') === true;
-    if (!ours) await refuseForeign(collection, whole);
+    if (!ours) await refuseForeign(collection, wholeSchema(name, model.schema));
     await db.command({ collMod: collection.collectionName, validator: { $jsonSchema } });
   }
   await model.createIndexes();
-}
-
-/** What the server checks with every write. */
-function checkedBy(name: string, whole: JsonSchema): JsonSchema {
-  const fields = CHECKED_FIELDS.get(name);
-  if (fields === undefined) return whole;
-  const { title, properties } = whole;
-  const checked = Object.entries(properties).filter(([field]) => fields.includes(field));
-  return {
-    title,
-    ...(fields.length > 0 && { required: [...fields] }),
-    properties: Object.fromEntries(checked),
-  };
 }
 
 function ignoreExisting(error: unknown): void {

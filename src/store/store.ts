@@ -11,6 +11,7 @@ import { findExecutions, findJob } from './find.js';
 import { giveBack, giveBackByToken } from './give-back.js';
 import { findListedTaskTypes, findLiveTaskTypes, findWorkers, saveHeartbeat } from './heartbeat.js';
 import { hold, unhold } from './hold.js';
+import { inspectCollections, inspectServer } from './inspect.js';
 import { findExecution, listExecutions } from './list-executions.js';
 import { countJobs, listJobs } from './list-jobs.js';
 import type { Collections } from './models.js';
@@ -35,6 +36,7 @@ import {
 } from './schedules.js';
 import { findSettled, settle } from './settle.js';
 import { findSkips, findSkipsAt, recordSkips } from './skips.js';
+import { findDisabledSchedules, findLateSchedules, findLongOwing } from './troubled-schedules.js';
 import { findWaitingHeads } from './waiting-heads.js';
 import { watch } from './watch.js';
 
@@ -57,6 +59,7 @@ const OPERATIONS = {
   estimateJobs,
   findCancelRequests,
   findClaimed,
+  findDisabledSchedules,
   findDue,
   findDueSchedules,
   findExecution,
@@ -64,9 +67,11 @@ const OPERATIONS = {
   findExpired,
   findForeignDefinitions,
   findJob,
+  findLateSchedules,
   findListedTaskTypes,
   findLiveTaskTypes,
   findLock,
+  findLongOwing,
   findOwingSchedules,
   findRuns,
   findSchedule,
@@ -80,6 +85,8 @@ const OPERATIONS = {
   giveBackByToken,
   hold,
   insertSchedule,
+  inspectCollections,
+  inspectServer,
   listAudit,
   listExecutions,
   listJobs,

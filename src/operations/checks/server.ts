@@ -1,0 +1,49 @@
+import { error, ok, warning, type Check } from './check.js';
+
+const OLDEST = 6;
+
+export const serverVersion: Check = {
+  name: 'serverVersion',
+  async examine({ store }) {
+    const { version, mongoose } = await store.inspectServer();
+    const finding = `MongoDB ${version}, mongoose ${mongoose}.`;
+    return Number.parseInt(version, 10) >= OLDEST
+      ? ok(finding)
+      : error(finding, `Chronos needs MongoDB ${OLDEST}.0 or newer: upgrade the server.`);
+  },
+};
+
+export const writeConcern: Check = {
+  name: 'writeConcern',
+  async examine({ store }) {
+    const { writeConcern: concern, topology, members, arbiters } = await store.inspectServer();
+    if (concern.w !== 'majority' || !concern.journal) {
+      const finding = `Writes are acknowledged with ${JSON.stringify(concern)}.`;
+      return error(finding, 'Jobs are only durable with a journalled majority: report this.');
+    }
+    if (arbiters > 0) {
+      const finding = `The replica set has ${members} members with data and ${arbiters} that only vote.`;
+      return warning(
+        finding,
+        'When one with data fails, no majority acknowledges writes: use a third with data.',
+      );
+    }
+    const isAlone = topology === 'standalone' || (topology === 'replicaSet' && members === 1);
+    return ok(
+      isAlone
+        ? 'Writes are acknowledged by a journalled majority, which is the one server there is.'
+        : 'Writes are acknowledged by a journalled majority.',
+    );
+  },
+};
+
+export const changeStreams: Check = {
+  name: 'changeStreams',
+  async examine({ store }) {
+    const { topology } = await store.inspectServer();
+    if (topology !== 'standalone') return ok('Workers hear of jobs through a change stream.');
+    const advice =
+      'Make it a replica set, of one member if need be: then workers hear of jobs within milliseconds.';
+    return warning('A standalone server has no change streams: workers find jobs by polling.', advice);
+  },
+};
