@@ -35,11 +35,20 @@ export type { Rule } from './domain/rule.js';
 export type { Misfire, Overlap, SkipDocument, SkipReason } from './domain/schedule.js';
 export { TRANSITIONS, type Transition, type TransitionName } from './domain/transitions.js';
 export type { PruneCounts } from './maintenance/pruner.js';
-export type { ExecutionFilterOptions, JobFilterOptions, PageOptions } from './config/query-options.js';
+export type {
+  AuditEntry,
+  ExecutionFilterOptions,
+  JobFilterOptions,
+  PageOptions,
+} from './config/query-options.js';
+export type { AuditPage, AuditView } from './operations/audit.js';
+export type { BulkAction, BulkAnswer, BulkOptions, BulkProgress } from './operations/bulk.js';
+export type { ConfigurationView } from './operations/configuration.js';
+export type { DefinitionView, ScheduleDifference } from './operations/definitions.js';
 export type { Finding } from './operations/doctor.js';
 export type { Explanation } from './operations/explain.js';
 export type { ExecutionPage, JobPage } from './operations/lists.js';
-export type { Operations } from './operations/operations.js';
+export type { Collected, Operations } from './operations/operations.js';
 export type { QueueView, StatusView, Throughput } from './operations/status.js';
 export type { ExecutionSummary, ExecutionView, JobDetails, JobSummary } from './operations/views.js';
 export type { WorkerView } from './operations/workers.js';

@@ -1,4 +1,5 @@
 import { readPassOptions, type PassOptions } from './config/call-options.js';
+import type { JobDocument } from './domain/job.js';
 import type { Lifetime } from './lifetime.js';
 import type { EventBus } from './runtime/event-bus.js';
 import type { PassEntry } from './schedules/pass.js';
@@ -63,4 +64,12 @@ async function makePass(
   } finally {
     events.off('job:failed', count);
   }
+}
+
+/** Registers the definitions and makes the jobs that schedules owe, in code and stored. Nothing is executed. */
+export async function collectDue(lifetime: Lifetime): Promise<JobDocument[]> {
+  const { scheduling } = await lifetime.connect();
+  await lifetime.ensureInstalled();
+  await scheduling.registrar.registerAll();
+  return scheduling.materialiser.collect('all');
 }

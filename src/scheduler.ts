@@ -22,11 +22,12 @@ import { ChronosError, toError, withoutCredentials } from './domain/errors.js';
 import type { EventName, LifecycleState } from './domain/events.js';
 import type { ExecutionDocument } from './domain/execution.js';
 import type { Instant } from './domain/instant.js';
+import type { JobDocument } from './domain/job.js';
 import { checkJobId, checkReason } from './domain/names.js';
 import { Lifetime, type StopReport } from './lifetime.js';
 import type { PruneCounts } from './maintenance/pruner.js';
 import { Operations, type OperationsParts } from './operations/operations.js';
-import { runOnce, type PassReport } from './run-once.js';
+import { collectDue, runOnce, type PassReport } from './run-once.js';
 import { EventBus, type Listener } from './runtime/event-bus.js';
 import { ScheduleApi } from './schedule-api.js';
 import { runDaemon, type DaemonReport } from './schedules/daemon.js';
@@ -94,7 +95,13 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
       events: this.#events,
       workerId: this.workerId,
     });
-    this.operations = new Operations(() => this.#operationsParts());
+    this.operations = new Operations({
+      options: this.#options,
+      registry: this.registry,
+      definitions: this.definitions,
+      workerId: this.workerId,
+      connect: () => this.#operationsParts(),
+    });
     for (const [taskType, handler] of Object.entries(this.#options.taskHandlers))
       this.registry.register(taskType, handler);
   }
@@ -295,17 +302,17 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
   }
 
   async #operationsParts(): Promise<OperationsParts> {
-    const { store, clock, refreshClock } = await this.#lifetime.connect();
+    const { store, clock, engine, refreshClock } = await this.#lifetime.connect();
     await refreshClock();
-    return { store, clock };
+    const collect = (): Promise<JobDocument[]> => this.#lifetime.duringPass(collectDue(this.#lifetime));
+    return { store, clock, engine, events: this.#events, collect };
   }
 
   async #run(batch: number): Promise<number> {
-    const { engine, sweeper, scheduling } = await this.#lifetime.connect();
+    const { engine, sweeper } = await this.#lifetime.connect();
     await this.#lifetime.ensureInstalled();
     await sweeper.runOnce();
-    await scheduling.registrar.registerAll();
-    await scheduling.materialiser.collect('all');
+    await collectDue(this.#lifetime);
     return engine.runPass(batch);
   }
 

@@ -2,11 +2,21 @@ import { JOB_STATUSES, type JobStatus } from '../domain/job.js';
 import { checkJobId } from '../domain/names.js';
 import { EXECUTION_OUTCOMES, type ExecutionDocument } from '../domain/execution.js';
 import { optionsError } from './options.js';
-import { matching, name, oneOf, record, throwing, wholeNumber, type Readers } from './readers.js';
+import {
+  matching,
+  name,
+  oneOf,
+  record,
+  throwing,
+  wholeNumber,
+  type Reader,
+  type Readers,
+} from './readers.js';
 
 const DEFAULT_PAGE = 20;
 const LARGEST_PAGE = 200;
 const LONGEST_CURSOR = 2000;
+const MOST_DETAILS = 20;
 
 export interface PageOptions {
   /** Default 20, at most 200. */
@@ -34,6 +44,18 @@ export interface ExecutionFilterOptions {
   queue?: string;
   workerId?: string;
   outcome?: ExecutionDocument['outcome'];
+}
+
+/** Something that somebody did. */
+export interface AuditEntry {
+  who: string;
+  action: string;
+  /** The id of what was changed. */
+  target?: string;
+  /** Which were changed, where that was said by a filter. */
+  filter?: Readonly<Record<string, string>>;
+  counts?: Readonly<Record<string, number>>;
+  requestId?: string;
 }
 
 /** A page that was asked for, complete. */
@@ -77,6 +99,14 @@ const readExecutions = record<Required<ExecutionFilterOptions & PageOptions>>({
   ...EXECUTION_FILTER,
   ...PAGE,
 });
+const readEntry = record<Required<AuditEntry>>({
+  who: text,
+  action: text,
+  target: id,
+  filter: flat('text', isText),
+  counts: flat('numbers', Number.isFinite as (value: unknown) => value is number),
+  requestId: text,
+});
 const readPage = record<Required<PageOptions>>(PAGE);
 
 export function readJobFilter(input: unknown, where: string): JobFilterOptions {
@@ -94,6 +124,32 @@ export function readExecutionQuery(input: unknown): Page & { filter: ExecutionFi
 export function readPageOptions(input: unknown, where: string): Page {
   const { limit = DEFAULT_PAGE, after } = checked((faults) => readPage(input, where, faults));
   return { limit, after };
+}
+
+export function readAuditEntry(input: unknown): AuditEntry {
+  const entry = checked((faults) => {
+    const read = readEntry(input, 'audit() entry', faults);
+    for (const key of ['who', 'action'] as const)
+      if (read !== undefined && read[key] === undefined && faults.length === 0)
+        faults.push(`audit() entry.${key} is needed`);
+    return read as AuditEntry | undefined;
+  });
+  return entry;
+}
+
+/** An object with a few plain values. */
+function flat<T>(expected: string, accepts: (value: unknown) => value is T): Reader<Record<string, T>> {
+  const isFlat = (value: unknown): value is Record<string, T> =>
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    Object.keys(value).length <= MOST_DETAILS &&
+    Object.entries(value).every(([key, detail]) => /^\w{1,100}$/.test(key) && accepts(detail));
+  return matching(`an object of at most ${MOST_DETAILS} words with ${expected}`, isFlat);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= 1000 && value.isWellFormed();
 }
 
 function split<F extends object>(given: F & PageOptions): Page & { filter: F } {

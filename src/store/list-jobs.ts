@@ -21,6 +21,8 @@ export interface JobFilter {
   userId?: string;
   /** What their ids begin with. */
   idPrefix?: string;
+  /** Those that existed at this instant: a list that is walked while others dispatch comes to an end. */
+  createdUntil?: Date;
 }
 
 /** A number, which is only a lower bound where counting stopped. */
@@ -101,7 +103,7 @@ function orderOf({ status, schedule, idPrefix }: JobFilter): Order {
 }
 
 function queryOf(filter: JobFilter): mongo.Filter<JobDocument> {
-  const { schedule, idPrefix, ...exact } = filter;
+  const { schedule, idPrefix, createdUntil, ...exact } = filter;
   const ranges = [
     ...(schedule === undefined ? [] : [{ $or: [beginsWith(`${schedule}@`), beginsWith(`${schedule}!`)] }]),
     ...(idPrefix === undefined ? [] : [beginsWith(idPrefix)]),
@@ -109,6 +111,7 @@ function queryOf(filter: JobFilter): mongo.Filter<JobDocument> {
   return {
     ...exact,
     ...(schedule !== undefined && { schedule }),
+    ...(createdUntil !== undefined && { createdAt: { $lte: createdUntil } }),
     ...(ranges.length > 0 && { $and: ranges }),
   };
 }

@@ -1,14 +1,22 @@
-import type { JobStatus } from '../domain/job.js';
+import type { FinishedStatus, JobStatus } from '../domain/job.js';
 import { TRANSITIONS } from '../domain/transitions.js';
 import type { Collections } from './models.js';
 
 /** `status` is what the job is instead of finished; null when there is no such job. */
 export type RetryAnswer = { retried: true } | { retried: false; status: JobStatus | null };
 
-/** Runs a finished job again, as if it were new. The execution log keeps what happened before. */
-export async function retry(c: Collections, jobId: string, now: Date): Promise<RetryAnswer> {
+/**
+ * Runs a finished job again, as if it were new. The execution log keeps what happened before. `from`: only if it ended
+ * like this; whoever retries what failed must not run again what somebody else has brought to its end meanwhile.
+ */
+export async function retry(
+  c: Collections,
+  jobId: string,
+  now: Date,
+  from: readonly FinishedStatus[] = TRANSITIONS.retry.from,
+): Promise<RetryAnswer> {
   const { matchedCount } = await c.jobs.updateOne(
-    { _id: jobId, status: { $in: [...TRANSITIONS.retry.from] } },
+    { _id: jobId, status: { $in: [...from] } },
     {
       $set: {
         status: TRANSITIONS.retry.to,
