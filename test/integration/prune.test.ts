@@ -39,7 +39,7 @@ describe('prune', () => {
     ]);
   });
 
-  it('J13 retention can be set by status', async () => {
+  it('J13 B17 retention can be set by status', async () => {
     await database.collections.jobs.insertMany([
       aJob({ _id: 'completed', status: 'COMPLETED', finishedAt: after(-2000) }),
       aJob({ _id: 'failed', status: 'FAILED', finishedAt: after(-2000) }),

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { createStore, type Store } from '../../src/store/store.js';
+import { aJob } from '../support/a-job.js';
+import { TestDatabase } from '../support/database.js';
+import { after as later } from '../support/instants.js';
+
+const COMPLETED = 6000;
+const FUTURE = 4000;
+const DUE = 300;
+const DEAD = 30;
+
+describe('documents that operations read, beside 6,000 completed and 4,000 future jobs', () => {
+  const database = new TestDatabase();
+  let store: Store;
+
+  before(async () => {
+    await database.open();
+    store = createStore(database.collections);
+    const times = <T>(count: number, make: (index: number) => T): T[] =>
+      Array.from({ length: count }, (_, index) => make(index));
+    await database.collections.jobs.insertMany([
+      ...times(COMPLETED, (index) => aJob({ status: 'COMPLETED', finishedAt: later(index) })),
+      ...times(FUTURE, (index) => aJob({ nextRunAt: later(86_400_000 + index), taskType: `t${index % 5}` })),
+      ...times(DUE, (index) => aJob({ nextRunAt: later(index), taskType: `t${index % 5}` })),
+      ...times(DEAD, (index) => aJob({ status: 'FAILED', finishedAt: later(index) })),
+      ...times(10, () => aJob({ status: 'PENDING' })),
+      ...times(20, (index) => aJob({ _id: `s@${index}`, schedule: 's', status: 'COMPLETED' })),
+    ]);
+  });
+
+  after(() => database.close());
+
+  /** Runs the operation under the profiler, and returns what the server looked at. */
+  async function read(operation: () => Promise<unknown>): Promise<{ keys: number; documents: number }> {
+    const db = database.connection.getClient().db(database.connection.name);
+    await db.command({ profile: 0 });
+    await db.dropCollection('system.profile').catch(() => undefined);
+    await db.command({ profile: 2 });
+    await operation();
+    await db.command({ profile: 0 });
+    const entries = await db
+      .collection('system.profile')
+      .find({ ns: `${db.databaseName}.jobs` })
+      .toArray();
+    assert.ok(entries.length > 0, 'nothing was measured');
+    for (const { planSummary } of entries) assert.ok(planSummary !== 'COLLSCAN', 'a scan of the collection');
+    const sum = (field: string): number =>
+      entries.reduce((total, entry) => total + Number(entry[field] ?? 0), 0);
+    return { keys: sum('keysExamined'), documents: sum('docsExamined') };
+  }
+
+  async function assertReads(
+    documents: number,
+    keys: number,
+    operation: () => Promise<unknown>,
+  ): Promise<void> {
+    const work = await read(operation);
+    assert.ok(work.documents <= documents, `${work.documents} documents, expected ${documents}`);
+    assert.ok(work.keys <= keys, `${work.keys} keys, expected ${keys}`);
+  }
+
+  it('B17 a page of dead jobs reads a page, whatever completed', async () => {
+    await assertReads(21, 21, () =>
+      store.listJobs({ filter: { status: 'FAILED' }, after: undefined, limit: 20 }),
+    );
+    const place = { at: later(10), id: 'x' };
+    await assertReads(21, 22, () => store.listJobs({ filter: { status: 'FAILED' }, after: place, limit: 5 }));
+  });
+
+  it('J14 pages of other statuses, of a schedule and by id read a page', async () => {
+    for (const status of ['SCHEDULED', 'COMPLETED', 'PENDING'] as const)
+      await assertReads(21, 21, () => store.listJobs({ filter: { status }, after: undefined, limit: 20 }));
+    for (const filter of [{ schedule: 's' }, { idPrefix: 's@' }, {}])
+      await assertReads(20, 25, () => store.listJobs({ filter, after: undefined, limit: 20 }));
+  });
+
+  it('J14 counting reads the index, and of what is due only that', async () => {
+    await assertReads(0, DUE + 20, () => store.countDue('default', later(DUE), 10_000));
+    await assertReads(0, 101, () => store.countJobs({ status: 'SCHEDULED', queue: 'default' }, 100));
+    await assertReads(0, 101, () => store.countJobs({ status: 'COMPLETED' }, 100));
+    await assertReads(DEAD, DEAD + 1, () => store.countByQueue('FAILED', 10_000));
+    await assertReads(101, 101, () => store.countByQueue('COMPLETED', 100));
+  });
+
+  it('J14 the first job of each queue and task type costs one look each', async () => {
+    let heads: unknown[] = [];
+    await assertReads(12, 12, async () => (heads = await store.findWaitingHeads(1000)));
+    assert.equal(heads.length, 5);
+    assert.equal((await store.findWaitingHeads(3)).length, 3);
+  });
+});
