@@ -40,10 +40,11 @@ export function explain(facts: Facts, gates: readonly Gate[] = GATES): Explanati
   const { id: jobId, job, now } = facts;
   const checked: Explanation['checked'] = [];
   let reason: Pick<Explanation, 'gate' | 'sentence' | 'at'> | undefined;
-  for (const { name: gate, passed, explain: ask } of gates) {
-    const blocked = ask(facts);
-    checked.push({ gate, passed: blocked === undefined, sentence: blocked?.sentence ?? passed });
-    if (blocked !== undefined) reason ??= { gate, sentence: blocked.sentence, at: blocked.at };
+  for (const gate of gates) {
+    const blocked = gate.explain(facts);
+    const sentence = blocked?.sentence ?? gate.passed;
+    checked.push({ gate: gate.name, passed: blocked === undefined, sentence });
+    if (blocked !== undefined) reason ??= { gate: gate.name, sentence, at: blocked.at };
     if (blocked?.isFinal === true) break;
   }
   const since = job === null ? '' : ` since ${when(job.nextRunAt, now)}`;

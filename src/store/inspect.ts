@@ -88,7 +88,7 @@ export async function inspectServer(c: Collections): Promise<ServerFacts> {
     db.admin().command({ buildInfo: 1, ...limit }),
     db.admin().command({ hello: 1, ...limit }),
   ]);
-  const { w, journal, j } = c.jobs.writeConcern ?? {};
+  const { w, journal } = c.jobs.writeConcern ?? {};
   return {
     version: String(build['version']),
     mongoose: mongoose.version,
@@ -96,7 +96,7 @@ export async function inspectServer(c: Collections): Promise<ServerFacts> {
       hello['msg'] === 'isdbgrid' ? 'sharded' : hello['setName'] === undefined ? 'standalone' : 'replicaSet',
     members: Array.isArray(hello['hosts']) ? hello['hosts'].length : 1,
     arbiters: Array.isArray(hello['arbiters']) ? hello['arbiters'].length : 0,
-    writeConcern: { w: w ?? null, journal: journal === true || j === true },
+    writeConcern: { w: w ?? null, journal: journal === true },
     localTime: hello['localTime'] as Date,
   };
 }

@@ -61,10 +61,8 @@ describe('operations: doctor', () => {
     await scheduler.install();
     const third = await troubles(scheduler);
     assert.deepEqual(Object.keys(third), ['indexes']);
-    assert.deepEqual(
-      [third['indexes']?.level, /workers\.by_host/.test(third['indexes']?.finding ?? '')],
-      ['warning', true],
-    );
+    assert.equal(third['indexes']?.level, 'warning');
+    assert.match(third['indexes'].finding, /workers\.by_host/);
   });
 
   it('B18 jobs that nobody can run, and locks that nobody sweeps', async () => {
