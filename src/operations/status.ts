@@ -10,6 +10,8 @@ import { listWorkers, type WorkerView } from './workers.js';
 export const MOST_COUNTED = 10_000;
 /** Queues, task types and priorities that are looked at one by one. */
 const MOST_HEADS = 1000;
+/** Milliseconds that may take: far from the database each look costs a round trip. */
+const MOST_LOOKING = 2000;
 /** Throughput is that of the last five minutes. */
 const WINDOW = 300_000;
 const MINUTE = 60_000;
@@ -53,7 +55,7 @@ export interface StatusView {
   /** Of the live workers: handlers that run, and could run. */
   running: number;
   slots: number;
-  /** False when there are more queues, task types and priorities than were looked at. */
+  /** False when there are more queues, task types and priorities than were looked at: a queue may wait for longer than it says. */
   isComplete: boolean;
 }
 
@@ -69,8 +71,9 @@ export interface StatusParts {
 /** Everything at one glance. Reads at most ten thousand documents of each status, whatever there is. */
 export async function readStatus({ store, clock }: StatusParts): Promise<StatusView> {
   const at = clock.now();
-  const [heads, stored, workers, recent, counted] = await Promise.all([
-    store.findWaitingHeads(MOST_HEADS),
+  const end = clock.monotonic() + MOST_LOOKING;
+  const [{ heads, isComplete }, stored, workers, recent, counted] = await Promise.all([
+    store.findWaitingHeads(MOST_HEADS, () => clock.monotonic() > end),
     store.estimateJobs(),
     listWorkers(store, clock),
     store.countRecentOutcomes(new Date(at.getTime() - WINDOW), MOST_COUNTED),
@@ -118,7 +121,7 @@ export async function readStatus({ store, clock }: StatusParts): Promise<StatusV
     workers,
     running: live.reduce((total, { running }) => total + running, 0),
     slots: live.reduce((total, { concurrency }) => total + concurrency, 0),
-    isComplete: heads.length < MOST_HEADS,
+    isComplete,
   };
 }
 

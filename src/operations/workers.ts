@@ -3,7 +3,7 @@ import type { WorkerDocument } from '../store/documents.js';
 import { SILENT } from '../store/heartbeat.js';
 import type { Store } from '../store/store.js';
 
-/** More than any cluster has; those that are gone stay listed for a day. */
+/** More than live at once; those that are gone stay listed for a day, behind them. */
 const MOST_WORKERS = 1000;
 
 /** A worker process as it showed itself last. */

@@ -1,6 +1,7 @@
 import type { mongo } from 'mongoose';
 import type { ScheduleDocument } from '../domain/schedule.js';
-import { DUE_SCHEDULES_INDEX, OWING_SCHEDULES_INDEX, type Collections } from './models.js';
+import type { Collections } from './models.js';
+import { DUE_SCHEDULES_INDEX, OWING_SCHEDULES_INDEX } from './schedule-models.js';
 
 /** The schedules a process may decide on. */
 export interface ScheduleScope {

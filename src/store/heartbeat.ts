@@ -1,3 +1,4 @@
+import { bounded, MOST_TIME } from './bounded.js';
 import type { WorkerDocument } from './documents.js';
 import type { Collections } from './models.js';
 
@@ -19,7 +20,9 @@ export async function findLiveTaskTypes(c: Collections, now: Date): Promise<stri
   return c.workers.distinct('taskTypes', { state: 'Running', heartbeatAt: { $gte: since } });
 }
 
-/** Those that live, and those that were seen within the day, in the order of their ids. */
+/** Those that live, and those that were seen within the day, the last that showed themselves first. */
 export async function findWorkers(c: Collections, limit: number): Promise<WorkerDocument[]> {
-  return c.workers.find({}, { sort: { _id: 1 }, limit }).toArray();
+  return bounded('listing the workers', () =>
+    c.workers.find({}, { sort: { heartbeatAt: -1 }, limit, maxTimeMS: MOST_TIME }).toArray(),
+  );
 }

@@ -1,6 +1,7 @@
 import mongoose from 'mongoose';
 import { MOST_TIME } from './bounded.js';
-import { EXPIRY_INDEX, SCHEMAS, type Collections } from './models.js';
+import { SCHEMAS, type Collections } from './models.js';
+import { EXPIRY_INDEX } from './schema-parts.js';
 import { validatorFor } from './validators.js';
 
 /** How a collection differs from what install makes. */

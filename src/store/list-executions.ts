@@ -1,7 +1,8 @@
 import type { ExecutionDocument } from '../domain/execution.js';
 import { bounded } from './bounded.js';
-import { EXPIRY_INDEX, type Collections } from './models.js';
+import type { Collections } from './models.js';
 import { pageByTime, type Place } from './pages.js';
+import { EXPIRY_INDEX } from './schema-parts.js';
 
 export interface ExecutionFilter {
   jobId?: string;

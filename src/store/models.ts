@@ -1,8 +1,10 @@
-import { Schema, type Connection, type mongo, type SchemaDefinition } from 'mongoose';
+import { Schema, type Connection, type mongo } from 'mongoose';
 import { FINISHED_STATUSES, JOB_STATUSES, LOCKED_STATUSES, type JobDocument } from '../domain/job.js';
 import type { ExecutionDocument } from '../domain/execution.js';
 import type { ScheduleDocument, SkipDocument } from '../domain/schedule.js';
 import type { AuditDocument, LockDocument, WorkerDocument } from './documents.js';
+import { scheduleSchema, skipSchema } from './schedule-models.js';
+import { count, date, EXPIRY_INDEX, maybeDate, maybeText, options, part, text } from './schema-parts.js';
 
 /** The collections as the operations see them: the driver's own, because hydrating documents costs several times its work. */
 export interface Collections {
@@ -22,30 +24,7 @@ export const NEXT_DUE_INDEX = 'next_due';
 /** Leads with the status: whoever looks for the few that failed does not read the many that completed. */
 export const FINISHED_INDEX = 'finished';
 export const PENDING_INDEX = 'pending';
-export const EXPIRY_INDEX = 'expiry';
 export const AUDIT_INDEX = 'newest';
-export const DUE_SCHEDULES_INDEX = 'due';
-export const OWING_SCHEDULES_INDEX = 'owing';
-
-const text = { type: String, required: true } as const;
-const date = { type: Date, required: true } as const;
-const count = { type: Number, required: true } as const;
-const flag = { type: Boolean, required: true } as const;
-const maybeText = { type: String, default: null } as const;
-const maybeDate = { type: Date, default: null } as const;
-
-// `minimize` would drop {} payloads; `strict: throw` turns a field the schema does not know into an error.
-const options = {
-  versionKey: false,
-  minimize: false,
-  strict: 'throw',
-  autoIndex: false,
-  autoCreate: false,
-} as const;
-
-function part(definition: SchemaDefinition): Schema {
-  return new Schema(definition, { _id: false });
-}
 
 const storedError = part({ name: text, message: maybeText, code: maybeText, stack: maybeText });
 
@@ -150,79 +129,6 @@ const lockSchema = new Schema(
   { _id: text, fence: count, lockToken: maybeText, lockedBy: maybeText, lockedUntil: date },
   { ...options, collection: 'locks' },
 );
-
-const owedPart = part({
-  kind: text,
-  id: text,
-  at: date,
-  until: { type: Date },
-  count: { type: Number, default: null },
-  reason: { type: String },
-  activeId: maybeText,
-  runningFor: { type: Number, default: null },
-  since: date,
-  patient: { type: Boolean },
-});
-
-const scheduleSchema = new Schema(
-  {
-    _id: text,
-    owner: { ...text, enum: ['code', 'api'] },
-    taskType: text,
-    rule: Schema.Types.Mixed,
-    payload: Schema.Types.Mixed,
-    queue: maybeText,
-    priority: { ...count, min: 0, max: 1000 },
-    retries: Schema.Types.Mixed,
-    timeout: { type: Number, default: null },
-    maxRunningTime: { type: Number, default: null },
-    misfire: Schema.Types.Mixed,
-    overlap: text,
-    jitter: count,
-    maxRuns: { type: Number, default: null },
-    enabled: flag,
-    environments: { type: [String], required: true },
-    userId: maybeText,
-    hash: text,
-    rev: count,
-    isActive: flag,
-    paused: { type: part({ at: date, by: maybeText, reason: maybeText }), default: null },
-    disabledReason: maybeText,
-    anchor: date,
-    nextRunAt: maybeDate,
-    lastRunAt: maybeDate,
-    active: maybeText,
-    owed: { type: [owedPart], required: true },
-    runs: count,
-    decision: maybeText,
-    createdAt: date,
-    updatedAt: date,
-  },
-  { ...options, collection: 'schedules' },
-);
-scheduleSchema.index(
-  { nextRunAt: 1 },
-  { name: DUE_SCHEDULES_INDEX, partialFilterExpression: { isActive: true } },
-);
-scheduleSchema.index({ 'owed.since': 1 }, { name: OWING_SCHEDULES_INDEX, sparse: true });
-
-const skipSchema = new Schema(
-  {
-    _id: text,
-    scheduleId: text,
-    at: date,
-    until: date,
-    count: { type: Number, default: null },
-    reason: text,
-    activeId: maybeText,
-    runningFor: { type: Number, default: null },
-    since: date,
-    expiresAt: date,
-  },
-  { ...options, collection: 'skips' },
-);
-skipSchema.index({ scheduleId: 1, at: 1 }, { name: 'schedule' });
-skipSchema.index({ expiresAt: 1 }, { name: EXPIRY_INDEX, expireAfterSeconds: 0 });
 
 const auditSchema = new Schema(
   {

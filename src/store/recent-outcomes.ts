@@ -1,6 +1,7 @@
 import type { ExecutionDocument } from '../domain/execution.js';
 import { bounded, MOST_TIME } from './bounded.js';
-import { EXPIRY_INDEX, type Collections } from './models.js';
+import type { Collections } from './models.js';
+import { EXPIRY_INDEX } from './schema-parts.js';
 
 export interface RecentOutcome {
   queue: string;

@@ -1,7 +1,8 @@
 import type { mongo } from 'mongoose';
 import type { ScheduleDocument } from '../domain/schedule.js';
 import { bounded, MOST_TIME } from './bounded.js';
-import { DUE_SCHEDULES_INDEX, OWING_SCHEDULES_INDEX, type Collections } from './models.js';
+import type { Collections } from './models.js';
+import { DUE_SCHEDULES_INDEX, OWING_SCHEDULES_INDEX } from './schedule-models.js';
 
 export type TroubledSchedule = Pick<ScheduleDocument, '_id' | 'nextRunAt' | 'disabledReason'>;
 

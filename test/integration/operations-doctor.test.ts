@@ -65,6 +65,16 @@ describe('operations: doctor', () => {
     assert.match(third['indexes'].finding, /workers\.by_host/);
   });
 
+  it('B18 a database that nobody has installed is read as an empty one, and found to be that', async () => {
+    const { scheduler } = byHand(database);
+    await database.connection.dropDatabase();
+    const { queues, stored } = await scheduler.operations.status();
+    assert.deepEqual([queues, stored, (await scheduler.operations.listJobs()).jobs], [[], 0, []]);
+    const found = await troubles(scheduler);
+    assert.deepEqual(Object.keys(found), ['indexes', 'validators', 'expiry', 'workersAlive']);
+    assert.equal((await database.connection.db?.listCollections().toArray())?.length, 0);
+  });
+
   it('B18 jobs that nobody can run, and locks that nobody sweeps', async () => {
     const { scheduler, clock } = byHand(database);
     const { jobs, workers } = database.collections;

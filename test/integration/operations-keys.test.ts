@@ -83,9 +83,13 @@ describe('documents that operations read, beside 6,000 completed and 4,000 futur
   });
 
   it('J14 the first job of each queue and task type costs one look each', async () => {
-    let heads: unknown[] = [];
-    await assertReads(12, 12, async () => (heads = await store.findWaitingHeads(1000)));
-    assert.equal(heads.length, 5);
-    assert.equal((await store.findWaitingHeads(3)).length, 3);
+    await assertReads(12, 12, async () => {
+      const { heads, isComplete } = await store.findWaitingHeads(1000);
+      assert.deepEqual([heads.length, isComplete], [5, true]);
+    });
+    const few = await store.findWaitingHeads(3);
+    assert.deepEqual([few.heads.length, few.isComplete], [3, false]);
+    const none = await store.findWaitingHeads(1000, () => true);
+    assert.deepEqual([none.heads.length, none.isComplete], [0, false]);
   });
 });

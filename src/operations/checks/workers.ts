@@ -4,6 +4,8 @@ import { listWorkers, type WorkerView } from '../workers.js';
 
 /** Queues, task types and priorities that are looked at one by one. */
 const MOST_HEADS = 500;
+/** Milliseconds that may take. */
+const MOST_LOOKING = 2000;
 /** A lock that expired this long ago, in milliseconds, should have been swept. */
 const UNSWEPT = 120_000;
 const MOST_EXPIRED = 100;
@@ -15,7 +17,9 @@ async function liveWorkers({ store, clock }: CheckParts): Promise<WorkerView[]> 
 /** The queues and task types with jobs that are due. */
 async function dueNow({ store, clock }: CheckParts): Promise<{ queue: string; taskType: string }[]> {
   const now = clock.now();
-  return (await store.findWaitingHeads(MOST_HEADS)).filter(({ nextRunAt }) => nextRunAt <= now);
+  const end = clock.monotonic() + MOST_LOOKING;
+  const { heads } = await store.findWaitingHeads(MOST_HEADS, () => clock.monotonic() > end);
+  return heads.filter(({ nextRunAt }) => nextRunAt <= now);
 }
 
 export const workersAlive: Check = {
