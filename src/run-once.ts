@@ -41,6 +41,7 @@ async function makePass(
   const when = at ?? clock.now();
   if (dryRun) return { at: when, entries: await pass.preview(at), executed: 0, failed: 0 };
 
+  const began = clock.monotonic();
   let failed = 0;
   const count = (): void => {
     failed++;
@@ -60,6 +61,7 @@ async function makePass(
       ...{ name: schedule ?? _id, result: 'enqueued', reason: null, jobId: _id, scheduledFor },
     }));
     const executed = batch === 0 ? 0 : await engine.runPass(batch);
+    events.emit('worker:cycle', { operation: 'run a pass', duration: clock.monotonic() - began });
     return { at: when, entries: [...entries, ...enqueued], executed, failed };
   } finally {
     events.off('job:failed', count);

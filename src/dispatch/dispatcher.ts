@@ -6,6 +6,7 @@ import type { Clock } from '../domain/clock.js';
 import { ChronosError, toError } from '../domain/errors.js';
 import { newJob, type JobDocument } from '../domain/job.js';
 import { checkTaskType } from '../domain/names.js';
+import { isTracing, traceSend } from '../runtime/tracing.js';
 import { newJobId } from '../store/bson.js';
 import type { BulkResult } from '../store/enqueue.js';
 import { isUncertain } from '../store/faults.js';
@@ -47,7 +48,8 @@ export class Dispatcher {
   async dispatch(request: DispatchRequest): Promise<JobHandle> {
     const { store, nudge } = this.#parts;
     const draft = await this.#prepare(request);
-    const { job, duplicate } = await store.enqueue(draft).catch(explainUncertainty(draft._id));
+    const stored = isTracing() ? traceSend([draft], () => store.enqueue(draft)) : store.enqueue(draft);
+    const { job, duplicate } = await stored.catch(explainUncertainty(draft._id));
     if (!duplicate) nudge();
     return new JobHandle(job._id, duplicate, this.#parts);
   }
@@ -79,7 +81,7 @@ export class Dispatcher {
     const stored =
       good.length === 0
         ? []
-        : await store.enqueueMany(good).catch((thrown: unknown): DispatchResult[] => {
+        : await traceSend(good, () => store.enqueueMany(good)).catch((thrown: unknown): DispatchResult[] => {
             const error = toError(thrown);
             return good.map(({ _id }) => ({ id: _id, error }));
           });

@@ -4,9 +4,11 @@ import type { SkipReason } from './schedule.js';
 interface JobEvent {
   jobId: string;
   taskType: string;
+  /** The trace it belongs to; absent when nobody traces. */
+  traceId?: string;
 }
 
-interface AttemptEvent extends JobEvent {
+export interface AttemptEvent extends JobEvent {
   queue: string;
   /** 1 is the first. */
   attempt: number;
@@ -17,8 +19,8 @@ export type LifecycleState = 'Stopped' | 'Starting' | 'Running' | 'Stopping' | '
 
 /** Every event of a Scheduler and what its listeners receive. Job events follow the write they announce. */
 export interface SchedulerEvents {
-  /** A handler starts, under a lock that is written. */
-  'job:start': AttemptEvent;
+  /** A handler starts, under a lock that is written; `waited` milliseconds after the job was due. */
+  'job:start': AttemptEvent & { waited: number };
   /** `duration` in milliseconds; `result` as the handler returned it. */
   'job:complete': AttemptEvent & { result: unknown; duration: number };
   /** Every failed attempt; `willRetry` says whether it was the last, `nextRunAt` when the next one is due. */
@@ -57,6 +59,10 @@ export interface SchedulerEvents {
     reason: SkipReason;
     runningFor: number | null;
   };
+  /** Decisions were stored: `won` took effect, others were first with `lost`, and the server refused `refused`. */
+  'schedule:decided': { won: number; lost: number; refused: number };
+  /** Jobs of schedules that are due were put into their queues; `failed` are tried again. */
+  'schedule:pushed': { pushed: number; failed: number };
   /** Other processes decided on these schedules at the same moment, and were first. */
   'schedule:contended': { won: number; lost: number };
   /** Its rule cannot be read: it does not run until it is changed. */
@@ -69,6 +75,10 @@ export interface SchedulerEvents {
   'daemon:overrun': { tick: number; late: number; inARow: number };
   /** The database was asked for `wanted` due jobs; `found` were read, and `claimed` of them taken. */
   'worker:claim': { wanted: number; found: number; claimed: number };
+  /** Locks were prolonged, by one statement. */
+  'worker:renewed': { locks: number };
+  /** A round of one of the loops, or a pass, went well; `operation` as in `worker:trouble`, `duration` in milliseconds. */
+  'worker:cycle': { operation: string; duration: number };
   /** Every change of `scheduler.state`. */
   'worker:state': { state: LifecycleState; previous: LifecycleState; error?: Error };
   /** An operation on MongoDB failed and is tried again; `failures` in a row. */
@@ -96,6 +106,8 @@ const NAMES: Record<EventName, true> = {
   'job:hookFailed': true,
   'schedule:due': true,
   'schedule:skipped': true,
+  'schedule:decided': true,
+  'schedule:pushed': true,
   'schedule:contended': true,
   'schedule:disabled': true,
   'schedule:unreadable': true,
@@ -103,6 +115,8 @@ const NAMES: Record<EventName, true> = {
   'daemon:overrun': true,
   'worker:stuck': true,
   'worker:claim': true,
+  'worker:renewed': true,
+  'worker:cycle': true,
   'worker:state': true,
   'worker:trouble': true,
   'worker:recovered': true,

@@ -94,6 +94,9 @@ export interface JobDocument {
   resultCut: boolean;
   error: StoredError | null;
 
+  /** The span that dispatched it, as a W3C `traceparent`; absent when nobody traces, and in jobs of schedules. */
+  trace?: string;
+
   /** Names this very insert, so that a lost reply of our own is not taken for a duplicate. */
   nonce: string;
 }

@@ -8,6 +8,7 @@ import { ranTooLongError, runsTooLong } from '../domain/outcome.js';
 import { TRANSITIONS } from '../domain/transitions.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/service.js';
+import { traceFields } from '../runtime/tracing.js';
 import { isUncertain } from '../store/faults.js';
 import type { Recovery } from '../store/recover.js';
 import type { Store } from '../store/store.js';
@@ -109,13 +110,15 @@ export class Sweeper extends PeriodicService {
     const status = TRANSITIONS[decision.transition].to;
     const { _id: jobId, taskType, queue, fence, lockedBy } = job;
     const nextRunAt = status === 'SCHEDULED' ? decision.nextRunAt : null;
-    events.emit('job:stalled', { jobId, taskType, lockedBy, crashes, status, nextRunAt });
+    const traced = traceFields(job);
+    events.emit('job:stalled', { jobId, taskType, ...traced, lockedBy, crashes, status, nextRunAt });
     if (status === 'FAILED' && decision.failure !== undefined) {
       const attempt = job.attempts + 1;
       const duration = now.getTime() - (job.startedAt ?? now).getTime();
       events.emit('job:failed', {
         jobId,
         taskType,
+        ...traced,
         queue,
         fence,
         attempt,
@@ -126,7 +129,10 @@ export class Sweeper extends PeriodicService {
       });
     }
     if (status === 'CANCELLED')
-      events.emit('job:cancelled', { jobId, taskType, reason: job.cancelRequested?.reason ?? null });
+      events.emit('job:cancelled', {
+        ...{ jobId, taskType, ...traced },
+        reason: job.cancelRequested?.reason ?? null,
+      });
   }
 
   #decide(job: JobDocument, now: Date): Decision {

@@ -54,6 +54,10 @@ const LINES: Lines = {
       `${event.scheduleId} skipped ${event.count ?? 'many'} from ${iso(event.from)} on: ${event.reason}${running}`,
     );
   },
+  'schedule:decided': (event, log) =>
+    log.debug(event, `decided on ${event.won} schedules, ${event.lost} were decided elsewhere`),
+  'schedule:pushed': (event, log) =>
+    log.debug(event, `put ${event.pushed} jobs of schedules into their queues, ${event.failed} failed`),
   'schedule:contended': (event, log) =>
     log.debug(event, `${event.lost} of ${event.won + event.lost} schedules were decided elsewhere`),
   'schedule:disabled': (event, log) => log.error(event, `${event.scheduleId} is disabled: ${event.reason}`),
@@ -66,6 +70,9 @@ const LINES: Lines = {
   'worker:stuck': (event, log) =>
     log.error(event, `${event.taskType} ignores its signal; its slot stays taken`),
   'worker:claim': (event, log) => log.debug(event, `claimed ${event.claimed} of ${event.found} due jobs`),
+  'worker:renewed': (event, log) => log.debug(event, `prolonged ${event.locks} locks`),
+  'worker:cycle': (event, log) =>
+    log.debug(event, `${event.operation}: done in ${Math.round(event.duration)} ms`),
   'worker:state': ({ error, ...event }, log) => {
     if (error === undefined) log.info(event, `worker ${event.state.toLowerCase()}`);
     else log.error({ ...event, err: error }, `worker ${event.state.toLowerCase()}`);

@@ -101,8 +101,13 @@ export abstract class PeriodicService implements Service {
   }
 
   async #guardedRound(): Promise<number> {
+    const began = this.clock.monotonic();
     try {
       const delay = await this.runOnce();
+      this.events.emit('worker:cycle', {
+        operation: this.name,
+        duration: this.clock.monotonic() - began,
+      });
       if (this.#failures > 0)
         this.events.emit('worker:recovered', { operation: this.name, failures: this.#failures });
       this.#failures = 0;

@@ -135,6 +135,7 @@ export class Decisions {
     const { won, refused } = await store.decideSchedules(randomUUID(), decided);
     for (const [scheduleId, error] of refused) this.#report(`decide on ${scheduleId}`, error);
     const lost = decided.length - won.size - refused.size;
+    events.emit('schedule:decided', { won: won.size, lost, refused: refused.size });
     if (lost > 0) events.emit('schedule:contended', { won: won.size, lost });
     return {
       won: decided.filter(({ schedule }) => won.has(schedule._id)),
@@ -148,7 +149,11 @@ export class Decisions {
     const { store, events, clock, nudge } = this.#parts;
     const made: JobDocument[] = [];
     const refused = new Set<string>();
-    const results = jobs.length === 0 ? [] : await store.enqueueMany(jobs);
+    if (jobs.length === 0) return { made, refused };
+    const results = await store.enqueueMany(jobs).catch((error: unknown) => {
+      events.emit('schedule:pushed', { pushed: 0, failed: jobs.length });
+      throw error;
+    });
     for (const [index, job] of jobs.entries()) {
       const result = results[index];
       if (result === undefined || 'error' in result) {
@@ -156,6 +161,7 @@ export class Decisions {
         this.#report(`insert ${job._id}`, result?.error ?? new Error('no answer'));
       } else if (!result.duplicate) made.push(job);
     }
+    events.emit('schedule:pushed', { pushed: made.length, failed: refused.size });
     for (const { _id: jobId, schedule, scheduledFor } of made) {
       if (schedule === null || scheduledFor === null) continue;
       const late = clock.now().getTime() - scheduledFor.getTime();

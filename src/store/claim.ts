@@ -158,6 +158,7 @@ export function afterClaim(
     error: null,
   };
   if (job.firstStartedAt !== undefined) claimed.firstStartedAt = job.firstStartedAt;
+  if (job.trace !== undefined) claimed.trace = job.trace;
   return claimed;
 }
 

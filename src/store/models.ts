@@ -64,6 +64,7 @@ const jobSchema = new Schema(
     result: Schema.Types.Mixed,
     resultCut: { type: Boolean, default: false },
     error: { type: storedError, default: null },
+    trace: { type: String },
     nonce: text,
   },
   { ...options, collection: 'jobs' },

@@ -1,18 +1,22 @@
 import { assertNever } from '../domain/assert-never.js';
-import type { SchedulerEvents } from '../domain/events.js';
+import type { AttemptEvent } from '../domain/events.js';
 import type { JobDocument } from '../domain/job.js';
 import type { Outcome } from '../domain/outcome.js';
 import type { EventBus } from '../runtime/event-bus.js';
+import { traceIdOf } from '../runtime/tracing.js';
 
 /** What every event about an attempt says. */
-export function attemptOf(job: JobDocument): SchedulerEvents['job:start'] {
-  return {
+export function attemptOf(job: JobDocument): AttemptEvent {
+  const event: AttemptEvent = {
     jobId: job._id,
     taskType: job.taskType,
     queue: job.queue,
     attempt: job.attempts + 1,
     fence: job.fence,
   };
+  const traceId = traceIdOf(job);
+  if (traceId !== undefined) event.traceId = traceId;
+  return event;
 }
 
 /** Tells of an outcome that is written. */

@@ -13,6 +13,7 @@ import {
 } from '../domain/outcome.js';
 import { cutText } from '../domain/text.js';
 import { Deadlines } from '../runtime/deadlines.js';
+import type { AttemptSpan } from '../runtime/tracing.js';
 import { within } from '../runtime/within.js';
 import { Aborting } from './aborting.js';
 import { conclude, refusal, type Around } from './around.js';
@@ -76,7 +77,8 @@ export class JobExecutor {
     );
   }
 
-  run(job: JobDocument): Execution {
+  /** `span`: what the handler and its hooks are part of, where somebody traces. */
+  run(job: JobDocument, span?: AttemptSpan): Execution {
     const { clock } = this.#parts;
     const startedAt = clock.now();
     const started = clock.monotonic();
@@ -86,12 +88,17 @@ export class JobExecutor {
     const context = this.#contextOf(job, log, aborting);
     this.#limitTime(job, startedAt, aborting);
 
-    const handled = this.#handle(job, startedAt, args, context);
+    const handle = (): Promise<Ending> => this.#handle(job, startedAt, args, context);
+    const handled = span === undefined ? handle() : span.within(handle);
     const attempt = aborting.ending(handled).then(async (ending): Promise<Attempt> => {
       this.#end(aborting);
       const outcome = this.#judge(job, ending, aborting, startedAt);
       const around = this.#parts.registry.get(job.taskType)?.around;
-      if (around !== undefined) await this.#conclude(job, around, outcome, args.payload, context);
+      if (around !== undefined) {
+        const conclude = (): Promise<void> => this.#conclude(job, around, outcome, args.payload, context);
+        await (span === undefined ? conclude() : span.within(conclude));
+      }
+      span?.end(outcome);
       return {
         outcome,
         startedAt,

@@ -75,6 +75,7 @@ export class LockManager extends PeriodicService {
       .start({
         renewed: (leases, sentAt) => {
           for (const lease of leases) lease.renewedAt = Math.max(lease.renewedAt, sentAt);
+          this.events.emit('worker:renewed', { locks: leases.length });
         },
         lost: (leases) => {
           const gone = new Set(leases);

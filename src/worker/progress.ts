@@ -3,6 +3,7 @@ import { ChronosError, toError, withoutCredentials } from '../domain/errors.js';
 import type { JobDocument } from '../domain/job.js';
 import { cutText } from '../domain/text.js';
 import type { EventBus } from '../runtime/event-bus.js';
+import { traceFields } from '../runtime/tracing.js';
 import type { Store } from '../store/store.js';
 import type { SaveProgress } from './job-executor.js';
 
@@ -29,7 +30,10 @@ export function progressSaver(
     try {
       const kept = await store.saveProgress(job._id, job.lockToken ?? '', progress);
       if (kept)
-        events.emit('job:progress', { jobId: job._id, taskType: job.taskType, value, note: progress.note });
+        events.emit('job:progress', {
+          ...{ jobId: job._id, taskType: job.taskType, ...traceFields(job) },
+          ...{ value, note: progress.note },
+        });
       return kept;
     } catch (error) {
       const trouble = {

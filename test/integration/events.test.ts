@@ -19,7 +19,7 @@ describe('events', () => {
     await scheduler.run();
     const common = { jobId: id, taskType: 'work', queue: 'default', attempt: 1, fence: 1 };
     assert.deepEqual(events, [
-      { name: 'job:start', event: common },
+      { name: 'job:start', event: { ...common, waited: 0 } },
       { name: 'job:complete', event: { ...common, result: { sent: true }, duration: 1500 } },
     ]);
   });

@@ -10,6 +10,7 @@ const event: SchedulerEvents['job:start'] = {
   queue: 'default',
   attempt: 1,
   fence: 1,
+  waited: 0,
 };
 const boom = new Error('boom');
 const fail = (): never => {

@@ -10,7 +10,7 @@ const at = new Date('2026-01-01T00:00:00Z');
 
 /** One of each. */
 const EVENTS: { [E in EventName]: SchedulerEvents[E] } = {
-  'job:start': attempt,
+  'job:start': { ...attempt, waited: 1 },
   'job:complete': { ...attempt, result: { secret: 'hunter2' }, duration: 12.34 },
   'job:failed': { ...attempt, error, willRetry: true, nextRunAt: at, duration: 5 },
   'job:cancelled': { ...job, reason: 'not needed' },
@@ -30,6 +30,8 @@ const EVENTS: { [E in EventName]: SchedulerEvents[E] } = {
     reason: 'overlap',
     runningFor: 12_000,
   },
+  'schedule:decided': { won: 3, lost: 1, refused: 0 },
+  'schedule:pushed': { pushed: 2, failed: 1 },
   'schedule:contended': { won: 1, lost: 2 },
   'schedule:disabled': { scheduleId: 'nightly', reason: 'no cron' },
   'schedule:unreadable': { scheduleId: 'nightly', reason: 'rule cannot be read', count: 1 },
@@ -37,6 +39,8 @@ const EVENTS: { [E in EventName]: SchedulerEvents[E] } = {
   'daemon:overrun': { tick: 7, late: 2000, inARow: 2 },
   'worker:stuck': { ...attempt, runningFor: 5 },
   'worker:claim': { wanted: 5, found: 3, claimed: 2 },
+  'worker:renewed': { locks: 4 },
+  'worker:cycle': { operation: 'claim jobs', duration: 1.6 },
   'worker:state': { state: 'Running', previous: 'Starting' },
   'worker:trouble': { operation: 'settle', error, failures: 1, retryIn: 250 },
   'worker:recovered': { operation: 'settle', failures: 2 },
@@ -58,6 +62,8 @@ const LINES: Record<EventName, string> = {
   'schedule:due': 'debug: nightly is due',
   'schedule:skipped':
     'warn: nightly skipped 1 from 2026-01-01T00:00:00.000Z on: overlap, still running for 12 s',
+  'schedule:decided': 'debug: decided on 3 schedules, 1 were decided elsewhere',
+  'schedule:pushed': 'debug: put 2 jobs of schedules into their queues, 1 failed',
   'schedule:contended': 'debug: 2 of 3 schedules were decided elsewhere',
   'schedule:disabled': 'error: nightly is disabled: no cron',
   'schedule:unreadable': 'error: the schedule nightly cannot be read: rule cannot be read',
@@ -65,6 +71,8 @@ const LINES: Record<EventName, string> = {
   'daemon:overrun': 'warn: tick 7 ended 2 s late, 2 in a row',
   'worker:stuck': 'error: emails ignores its signal; its slot stays taken',
   'worker:claim': 'debug: claimed 2 of 3 due jobs',
+  'worker:renewed': 'debug: prolonged 4 locks',
+  'worker:cycle': 'debug: claim jobs: done in 2 ms',
   'worker:state': 'info: worker running',
   'worker:trouble': 'warn: cannot settle, next try in 250 ms',
   'worker:recovered': 'info: can settle again after 2 failures',
