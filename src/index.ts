@@ -5,6 +5,7 @@ export {
   type DispatchArguments,
   type DispatchRequest,
 } from './scheduler.js';
+export type { WorkerLoad } from './load.js';
 export type { StopReport } from './lifetime.js';
 export type { PassReport } from './run-once.js';
 export { EventChannel, type ChannelListener } from './built-in/event-channel.js';
@@ -65,9 +66,11 @@ export type {
   TriggerAnswer,
 } from './schedules/stored-schedules.js';
 export { attachLogger, type LogTarget } from './runtime/logger.js';
+export type { QueueBacklog } from './store/backlog.js';
 export type { CancelAnswer } from './store/cancel.js';
 export type { HoldAnswer } from './store/hold.js';
 export type { MoveAnswer } from './store/move.js';
+export type { PoolUse } from './store/pool-use.js';
 export type { RetryAnswer } from './store/retry.js';
 export type { Handler, HandlerClass, HandlerFunction, HandlerObject, JobContext } from './worker/handler.js';
 export type { HeldLock } from './worker/lock-manager.js';

@@ -32,6 +32,7 @@ export class Lifetime {
   readonly #given: LifetimeParts;
   readonly #life: LifeCycle;
   #parts: Promise<Parts> | undefined;
+  #open: Parts | undefined;
   #connecting = new AbortController();
   #installed: Promise<void> | undefined;
   #starting: Promise<void> | undefined;
@@ -48,14 +49,24 @@ export class Lifetime {
     return this.#life.state;
   }
 
+  /** The parts while there is a connection; asking makes none. */
+  get open(): Parts | undefined {
+    return this.#open;
+  }
+
   /** The connection is made when it is first needed, and once. */
   connect(): Promise<Parts> {
     if (this.#parts !== undefined) return this.#parts;
     this.#connecting = new AbortController();
     const opened = openParts({ ...this.#given, state: () => this.state, signal: this.#connecting.signal });
-    opened.catch(() => {
-      if (this.#parts === opened) this.#parts = undefined;
-    });
+    opened.then(
+      (parts) => {
+        if (this.#parts === opened) this.#open = parts;
+      },
+      () => {
+        if (this.#parts === opened) this.#parts = undefined;
+      },
+    );
     this.#parts = opened;
     return opened;
   }
@@ -202,6 +213,7 @@ export class Lifetime {
     // The database may be gone; that others see this process go is the last that matters then.
     await heartbeat.farewell().catch(() => undefined);
     detach();
+    this.#open = undefined;
     await database.close().catch(() => undefined);
     this.#parts = undefined;
     return { left: left.map(({ _id, taskType }) => ({ id: _id, taskType })) };

@@ -24,6 +24,7 @@ import type { ExecutionDocument } from './domain/execution.js';
 import type { Instant } from './domain/instant.js';
 import type { JobDocument } from './domain/job.js';
 import { checkJobId, checkReason } from './domain/names.js';
+import { loadOf, type WorkerLoad } from './load.js';
 import { Lifetime, type StopReport } from './lifetime.js';
 import type { PruneCounts } from './maintenance/pruner.js';
 import { Operations, type OperationsParts } from './operations/operations.js';
@@ -33,6 +34,7 @@ import { ScheduleApi } from './schedule-api.js';
 import { runDaemon, type DaemonReport } from './schedules/daemon.js';
 import { Definitions } from './schedules/definitions.js';
 import type { StoredSchedules } from './schedules/stored-schedules.js';
+import type { QueueBacklog } from './store/backlog.js';
 import type { CancelAnswer } from './store/cancel.js';
 import type { HoldAnswer } from './store/hold.js';
 import { install } from './store/install.js';
@@ -108,6 +110,17 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
 
   get state(): LifecycleState {
     return this.#lifetime.state;
+  }
+
+  /** What this process has in hand at this moment. */
+  get load(): WorkerLoad {
+    return loadOf(this.#lifetime.open, this.#options, this.registry.taskTypes);
+  }
+
+  /** What is due in the queues of this worker and not taken. Makes no connection: without one, nothing is known. */
+  async backlog(): Promise<QueueBacklog[]> {
+    const parts = this.#lifetime.open;
+    return parts === undefined ? [] : parts.store.findBacklog(this.#options.queues, parts.clock.now());
   }
 
   on<E extends EventName>(event: E, listener: Listener<E>): this {

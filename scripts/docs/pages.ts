@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { metricTable } from './metrics.js';
 import { fill, frequencyTable, optionTable, transitionTable } from './tables.js';
 
 const ROOT = new URL('../../', import.meta.url);
@@ -15,6 +16,7 @@ export async function generatePages(): Promise<{ path: URL; now: string; wanted:
   const schedules = await read('docs/schedules.md');
   const scheduleOptions = await read('src/config/schedule-options.ts');
   const eventsPage = await read('docs/events.md');
+  const metricsPage = await read('docs/metrics.md');
   const events = optionTable(await read('src/domain/events.ts'), 'SchedulerEvents', 'event');
   const tables = {
     scheduler: optionTable(options, 'SchedulerOptions'),
@@ -41,5 +43,14 @@ export async function generatePages(): Promise<{ path: URL; now: string; wanted:
       ),
     },
     { path: new URL('docs/events.md', ROOT), now: eventsPage, wanted: fill(eventsPage, 'events', events) },
+    {
+      path: new URL('docs/metrics.md', ROOT),
+      now: metricsPage,
+      wanted: fill(
+        fill(metricsPage, 'metrics', await metricTable()),
+        'options',
+        optionTable(await read('src/metrics/attach.ts'), 'MetricsOptions'),
+      ),
+    },
   ];
 }

@@ -1,7 +1,6 @@
 import {
   context,
   isSpanContextValid,
-  ProxyTracerProvider,
   ROOT_CONTEXT,
   SpanKind,
   SpanStatusCode,
@@ -11,6 +10,7 @@ import {
   type Span,
   type SpanContext,
   type Tracer,
+  type TracerProvider,
 } from '@opentelemetry/api';
 import { toError } from '../domain/errors.js';
 import type { JobDocument } from '../domain/job.js';
@@ -26,12 +26,17 @@ import type { Outcome } from '../domain/outcome.js';
 const NAME = 'chronos-worker';
 const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
+/** What the API registers in front of the provider of an SDK that is to come. */
+interface Waiting {
+  getDelegateTracer?: (name: string) => Tracer | undefined;
+}
+
 /** Undefined as long as nobody registered an SDK: nothing at all is made for a trace then. */
 function activeTracer(): Tracer | undefined {
-  const provider = trace.getTracerProvider();
-  return provider instanceof ProxyTracerProvider
-    ? provider.getDelegateTracer(NAME)
-    : provider.getTracer(NAME);
+  const provider: TracerProvider & Waiting = trace.getTracerProvider();
+  return provider.getDelegateTracer === undefined
+    ? provider.getTracer(NAME)
+    : provider.getDelegateTracer(NAME);
 }
 
 /** True when somebody registered an SDK. */

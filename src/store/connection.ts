@@ -2,6 +2,7 @@ import mongoose, { type Connection, type ConnectOptions } from 'mongoose';
 import type { Clock } from '../domain/clock.js';
 import { ChronosError, hideCredentials, toError } from '../domain/errors.js';
 import { defineModels, openCollections, type Collections } from './models.js';
+import { watchPool, type PoolUse } from './pool-use.js';
 
 /**
  * Set explicitly: the driver's defaults wait for minutes on a frozen primary (no socket time-out, no limit on the
@@ -15,6 +16,9 @@ const TIMEOUTS = {
   heartbeatFrequencyMS: 2000,
 } as const satisfies ConnectOptions;
 
+/** Servers that take writes, as the driver calls them. */
+const WRITABLE = new Set<string>(['RSPrimary', 'Standalone', 'Mongos', 'LoadBalancer']);
+
 const FIRST_RETRY = 250;
 const LONGEST_RETRY = 5000;
 
@@ -23,6 +27,9 @@ export interface Database {
   readonly readServerTime: () => Promise<Date>;
   /** Calls back after every change of the primary: the new one has a clock of its own. */
   onPrimaryChange(callback: () => void): void;
+  readonly poolUse: () => PoolUse;
+  /** Whether the driver knows a server to write to. */
+  readonly isConnected: () => boolean;
   close(): Promise<void>;
 }
 
@@ -100,6 +107,10 @@ export async function openConnection(uri: string, options: ConnectOptions): Prom
 function openDatabase(connection: Connection): Database {
   const client = connection.getClient();
   const admin = client.db('admin');
+  let isConnected = true;
+  client.on('topologyDescriptionChanged', ({ newDescription }) => {
+    isConnected = [...newDescription.servers.values()].some(({ type }) => WRITABLE.has(type));
+  });
   return {
     collections: openCollections(connection),
     async readServerTime() {
@@ -117,6 +128,8 @@ function openDatabase(connection: Connection): Database {
         primary = found;
       });
     },
+    poolUse: watchPool(client),
+    isConnected: () => isConnected,
     close: () => connection.destroy(),
   };
 }

@@ -1,5 +1,6 @@
 import { findRuns } from './active-runs.js';
 import { addAudit, listAudit } from './audit.js';
+import { findBacklog } from './backlog.js';
 import { markBegun } from './begin.js';
 import { cancel, findCancelRequests } from './cancel.js';
 import { claimBatch, claimOne, findClaimed, findDue } from './claim.js';
@@ -57,6 +58,7 @@ const OPERATIONS = {
   enqueue,
   enqueueMany,
   estimateJobs,
+  findBacklog,
   findCancelRequests,
   findClaimed,
   findDisabledSchedules,

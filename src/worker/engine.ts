@@ -140,6 +140,16 @@ export class WorkerEngine {
     return this.#runner.running;
   }
 
+  /** Claimed jobs that wait for a slot. */
+  get buffered(): number {
+    return this.#runner.waiting;
+  }
+
+  /** Outcomes that are not written yet. */
+  get unsettled(): number {
+    return this.#settler.pending;
+  }
+
   /** Nothing is begun any more. */
   get isStopped(): boolean {
     return this.#stopped;

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { CancelJob, SnoozeJob, type Scheduler } from '../../src/index.js';
+import { attachMetrics, type Metrics } from '../../src/metrics/index.js';
+import { aJob } from '../support/a-job.js';
+import { byHand, inProcess } from '../support/by-hand.js';
+import { countEvents, nextEvent, signal } from '../support/events.js';
+import { readExposition, type Family } from '../support/exposition.js';
+import { useSharedDatabase } from '../support/shared-database.js';
+
+describe('metrics of a real worker', () => {
+  const database = useSharedDatabase();
+  let attached: Metrics[] = [];
+
+  function attach(scheduler: Scheduler): Metrics {
+    const metrics = attachMetrics(scheduler);
+    attached.push(metrics);
+    return metrics;
+  }
+
+  afterEach(() => {
+    for (const metrics of attached) metrics.detach();
+    attached = [];
+  });
+
+  async function scrape(metrics: Metrics): Promise<Map<string, Family>> {
+    return readExposition(await metrics.text());
+  }
+
+  function valueOf(
+    families: Map<string, Family>,
+    name: string,
+    labels: Record<string, string> = {},
+  ): number | undefined {
+    const family = families.get(name) ?? families.get(name.replace(/_(bucket|sum|count)$/, ''));
+    const found = family?.samples.filter(
+      (one) => one.name === name && Object.entries(labels).every(([key, text]) => one.labels[key] === text),
+    );
+    assert.ok((found?.length ?? 0) <= 1, `${name} is not clear`);
+    return found?.[0]?.value;
+  }
+
+  it('B13 F7 jobs by what they came to, their durations, waits, claims and schedules', async () => {
+    const scheduler = database.scheduler({ ...inProcess, retries: { base: 0, jitter: 'none' } });
+    const metrics = attach(scheduler);
+    scheduler.registerHandler('works', () => 'done');
+    scheduler.registerHandler('fails', () => Promise.reject(new Error('broken')));
+    scheduler.registerHandler('cancels', () => Promise.reject(new CancelJob('not needed')));
+    scheduler.registerHandler('snoozes', () => Promise.reject(new SnoozeJob('1h')));
+    await scheduler.start();
+    const snoozed = nextEvent(scheduler, 'job:snoozed');
+    const scheduled = nextEvent(scheduler, 'job:complete', ({ jobId }) => jobId.includes('@'));
+    await scheduler.addSchedule({ cron: '* * * * * *', taskType: 'works', id: 'each second' });
+    const jobs = await Promise.all([
+      scheduler.dispatch('works'),
+      scheduler.dispatch('works'),
+      scheduler.dispatch('fails', null, { retries: { max: 3 } }),
+      scheduler.dispatch('cancels'),
+    ]);
+    await scheduler.dispatch('snoozes');
+    for (const job of jobs) await job.wait({ timeout: '10s' });
+    await Promise.all([snoozed, scheduled]);
+    await scheduler.removeSchedule('each second');
+    const waiting = await scheduler.dispatch('works', null, { delay: '1h' });
+    await waiting.cancel('changed my mind');
+
+    const families = await scrape(metrics);
+    const count = (task_type: string, outcome: string): number | undefined =>
+      valueOf(families, 'chronos_jobs_total', { task_type, outcome });
+    const completed = count('works', 'completed');
+    assert.ok(completed !== undefined && completed >= 3);
+    assert.deepEqual([count('fails', 'retry'), count('fails', 'failed')], [2, 1]);
+    assert.deepEqual([count('cancels', 'cancelled'), count('works', 'cancelled')], [1, 1]);
+    assert.equal(count('snoozes', 'snoozed'), 1);
+    assert.equal(valueOf(families, 'chronos_job_duration_seconds_count', { task_type: 'fails' }), 3);
+    assert.ok((valueOf(families, 'chronos_queue_wait_seconds_count', { queue: 'default' }) ?? 0) >= 8);
+    const finished = valueOf(families, 'chronos_queue_finished_jobs_total', { queue: 'default' });
+    assert.equal(finished, completed + 1, 'completed or failed for good');
+    assert.ok((valueOf(families, 'chronos_claim_rounds_total', { result: 'won' }) ?? 0) > 0);
+    assert.ok((valueOf(families, 'chronos_claimed_jobs_total', { result: 'won' }) ?? 0) >= 8);
+    assert.ok((valueOf(families, 'chronos_schedule_decisions_total', { result: 'won' }) ?? 0) >= 1);
+    assert.ok((valueOf(families, 'chronos_pushes_total', { result: 'ok' }) ?? 0) >= 1);
+    assert.equal(valueOf(families, 'chronos_push_success_ratio'), 1);
+    assert.ok((valueOf(families, 'chronos_schedule_lateness_seconds_count') ?? 0) >= 1);
+    for (const loop of ['claim jobs', 'materialise schedules', 'sweep', 'heartbeat']) {
+      assert.ok((valueOf(families, 'chronos_cycle_duration_seconds_count', { loop }) ?? 0) > 0, loop);
+      assert.ok((valueOf(families, 'chronos_last_good_cycle_timestamp_seconds', { loop }) ?? 0) > 1e9, loop);
+    }
+    for (const [name, { help, type }] of families) {
+      assert.match(name, /^chronos_/);
+      assert.ok(help.length > 5, name);
+      assert.equal(name.endsWith('_total'), type === 'counter', name);
+    }
+    assert.equal(metrics.contentType, 'text/plain; version=0.0.4; charset=utf-8');
+  });
+
+  it('B13 F7 what is at work at this moment, the connections, and the state', async () => {
+    const scheduler = database.scheduler({ ...inProcess, concurrency: 2 });
+    const metrics = attach(scheduler);
+    const before = await scrape(metrics);
+    assert.equal(valueOf(before, 'chronos_connected'), 0);
+    assert.equal(valueOf(before, 'chronos_worker_state', { state: 'Stopped' }), 1);
+    assert.equal(valueOf(before, 'chronos_uptime_seconds'), 0);
+    assert.equal(metrics.health().isConnected, false);
+
+    const [started, go] = [signal(), signal()];
+    scheduler.registerHandler('waits', () => (started.fire(), go.promise));
+    await scheduler.start();
+    const completed = nextEvent(scheduler, 'job:complete');
+    await scheduler.dispatch('waits');
+    await started.promise;
+    const during = await scrape(metrics);
+    assert.equal(valueOf(during, 'chronos_slots'), 2);
+    assert.equal(valueOf(during, 'chronos_slots_running'), 1);
+    assert.equal(valueOf(during, 'chronos_connected'), 1);
+    assert.equal(valueOf(during, 'chronos_worker_state', { state: 'Running' }), 1);
+    assert.equal(valueOf(during, 'chronos_worker_state', { state: 'Stopped' }), 0);
+    assert.ok((valueOf(during, 'chronos_pool_connections', { use: 'open' }) ?? 0) >= 1);
+    assert.equal(valueOf(during, 'chronos_pool_connections_max'), 7);
+    assert.ok((valueOf(during, 'chronos_event_loop_lag_seconds', { stat: 'max' }) ?? -1) >= 0);
+    go.fire();
+    await completed;
+
+    const { state, isConnected, lastGoodCycle, uptime } = metrics.health();
+    assert.deepEqual([state, isConnected], ['Running', true]);
+    assert.ok(lastGoodCycle !== null && uptime > 0);
+    await scheduler.stop();
+    assert.equal(metrics.health().isConnected, false);
+    assert.equal(metrics.health().state, 'Stopped');
+  });
+
+  it('F7 locks that are renewed are counted', async () => {
+    const scheduler = database.scheduler({ ...inProcess, lockTimeout: '600ms' });
+    const metrics = attach(scheduler);
+    const go = signal();
+    scheduler.registerHandler('waits', () => go.promise);
+    await scheduler.start();
+    const renewed = countEvents(scheduler, 'worker:renewed', 2);
+    await scheduler.dispatch('waits');
+    await renewed;
+    const done = nextEvent(scheduler, 'job:complete');
+    go.fire();
+    await done;
+    assert.ok((valueOf(await scrape(metrics), 'chronos_locks_renewed_total') ?? 0) >= 2);
+  });
+
+  it('F7 the oldest that waits in each queue, whatever its task type and priority', async () => {
+    const { scheduler, clock } = byHand(database, { queues: ['mail', 'reports', 'empty'] });
+    const now = clock.now().getTime();
+    const ago = (seconds: number): Date => new Date(now - seconds * 1000);
+    const job = (queue: string, priority: number, seconds: number, taskType = 'send') =>
+      aJob({ queue, priority, taskType, nextRunAt: ago(seconds), status: 'SCHEDULED' });
+    await database.collections.jobs.insertMany([
+      job('mail', 1, 10),
+      job('mail', 900, 90),
+      job('mail', 5, 20, 'other'),
+      job('reports', 5, 30),
+      job('foreign', 5, 500),
+      job('empty', 5, -60),
+    ]);
+    const metrics = attach(scheduler);
+    assert.equal(valueOf(await scrape(metrics), 'chronos_queue_waiting_jobs'), undefined, 'never connects');
+    await scheduler.getJob('connects');
+    assert.deepEqual(await scheduler.backlog(), [
+      { queue: 'mail', waiting: 3, oldest: ago(90), age: 90_000 },
+      { queue: 'reports', waiting: 1, oldest: ago(30), age: 30_000 },
+      { queue: 'empty', waiting: 0, oldest: null, age: 0 },
+    ]);
+    const families = await scrape(attach(scheduler));
+    assert.equal(valueOf(families, 'chronos_queue_oldest_waiting_seconds', { queue: 'mail' }), 90);
+    assert.equal(valueOf(families, 'chronos_queue_waiting_jobs', { queue: 'reports' }), 1);
+  });
+
+  it('the look at the queues steps over future jobs and foreign queues', async () => {
+    const { scheduler, clock } = byHand(database, { queues: ['mail'] });
+    await scheduler.getJob('connects');
+    const later = new Date(clock.now().getTime() + 3_600_000);
+    const jobs = [...Array(3000).keys()].map((i) =>
+      aJob({
+        queue: i % 2 === 0 ? 'mail' : 'foreign',
+        taskType: `t${i % 3}`,
+        nextRunAt: i % 2 === 0 ? later : clock.now(),
+        status: 'SCHEDULED',
+      }),
+    );
+    await database.collections.jobs.insertMany(jobs);
+    const { db } = database.connection;
+    await db?.command({ profile: 2 });
+    await scheduler.backlog();
+    await db?.command({ profile: 0 });
+    const looks = await db
+      ?.collection('system.profile')
+      .find({ ns: /jobs$/, 'command.maxTimeMS': { $exists: true } })
+      .toArray();
+    assert.equal(looks?.length, 1, 'nothing is due: one find');
+    assert.ok(looks[0]?.['keysExamined'] < 20, `${looks[0]?.['keysExamined']} keys`);
+  });
+});

@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import type { WorkerLoad } from '../../../src/index.js';
+import { attachMetrics, type Metrics } from '../../../src/metrics/index.js';
+import { EventBus } from '../../../src/runtime/event-bus.js';
+import type { QueueBacklog } from '../../../src/store/backlog.js';
+import { readExposition } from '../../support/exposition.js';
+import { ManualClock } from '../../support/manual-clock.js';
+
+const LOAD: WorkerLoad = {
+  ...{ concurrency: 5, running: 2, buffered: 3, unsettled: 4 },
+  queues: ['default', 'mail'],
+  taskTypes: ['send'],
+  connection: { open: 7, inUse: 2, waiting: 1, most: 10, isConnected: true },
+};
+
+describe('attachMetrics', () => {
+  const attempt = { jobId: 'a', taskType: 'send', queue: 'mail', attempt: 1, fence: 1 };
+  let bus: EventBus;
+  let clock: ManualClock;
+  let metrics: Metrics;
+  let looks: number;
+  let backlog: () => Promise<QueueBacklog[]>;
+
+  beforeEach(() => {
+    bus = new EventBus();
+    clock = new ManualClock();
+    looks = 0;
+    backlog = async () => [{ queue: 'mail', waiting: 30, oldest: clock.now(), age: 9000 }];
+    const observed = {
+      on: bus.on.bind(bus),
+      off: bus.off.bind(bus),
+      state: 'Running' as const,
+      load: LOAD,
+      backlog: () => (looks++, backlog()),
+    };
+    metrics = attachMetrics(observed, { clock, labels: { cluster: 'blue' } });
+  });
+
+  afterEach(() => metrics.detach());
+
+  /** The value of a sample, by name and some of its labels. */
+  async function value(name: string, labels: Record<string, string> = {}): Promise<number | undefined> {
+    const families = readExposition(await metrics.text());
+    return [...families.values()]
+      .flatMap(({ samples }) => samples)
+      .find(
+        (one) => one.name === name && Object.entries(labels).every(([key, text]) => one.labels[key] === text),
+      )?.value;
+  }
+
+  const complete = (more: object = {}): void =>
+    bus.emit('job:complete', { ...attempt, result: null, duration: 20, ...more });
+
+  it('gives every sample the labels of the options, and refuses what is no label', async () => {
+    for (const { samples } of readExposition(await metrics.text()).values())
+      for (const { labels } of samples) assert.equal(labels['cluster'], 'blue');
+    const wrong = { 'no-label': 'x' };
+    const observed = { on: () => 0, off: () => 0, state: 'Stopped', load: LOAD, backlog } as const;
+    assert.throws(() => attachMetrics(observed, { labels: wrong }), /no-label/);
+  });
+
+  it('knows the task types and queues of this worker, and calls all others `other`', async () => {
+    complete();
+    for (let i = 0; i < 50; i++) complete({ taskType: `foreign-${i}`, queue: `elsewhere-${i}` });
+    assert.equal(await value('chronos_jobs_total', { task_type: 'send', outcome: 'completed' }), 1);
+    assert.equal(await value('chronos_jobs_total', { task_type: 'other', outcome: 'completed' }), 50);
+    assert.equal(await value('chronos_queue_finished_jobs_total', { queue: 'other' }), 50);
+    assert.doesNotMatch(await metrics.text(), /foreign|elsewhere/);
+  });
+
+  it('F7 shares of success come from claims, decisions and pushes', async () => {
+    assert.equal(metrics.health().lockSuccess, 1);
+    bus.emit('worker:claim', { wanted: 5, found: 4, claimed: 3 });
+    bus.emit('worker:claim', { wanted: 5, found: 2, claimed: 0 });
+    bus.emit('worker:claim', { wanted: 5, found: 0, claimed: 0 });
+    bus.emit('schedule:decided', { won: 6, lost: 0, refused: 1 });
+    bus.emit('schedule:pushed', { pushed: 3, failed: 1 });
+    assert.equal(await value('chronos_lock_success_ratio'), 0.75);
+    assert.equal(await value('chronos_push_success_ratio'), 0.75);
+    for (const result of ['won', 'lost', 'empty'])
+      assert.equal(await value('chronos_claim_rounds_total', { result }), 1, result);
+    assert.deepEqual([metrics.health().lockSuccess, metrics.health().pushSuccess], [0.75, 0.75]);
+  });
+
+  it('F7 the last good cycle is of a loop that asks the database', async () => {
+    bus.emit('worker:cycle', { operation: 'watch locks', duration: 1 });
+    assert.equal(metrics.health().lastGoodCycle, null);
+    bus.emit('worker:cycle', { operation: 'claim jobs', duration: 40 });
+    clock.advance(5000);
+    assert.equal(metrics.health().sinceGoodCycle, 5000);
+    assert.equal(metrics.health().uptime, 5000);
+    assert.equal(
+      await value('chronos_last_good_cycle_timestamp_seconds', { loop: 'claim jobs' }),
+      Date.UTC(2026, 0, 1) / 1000,
+    );
+    assert.equal(await value('chronos_cycle_duration_seconds_sum', { loop: 'claim jobs' }), 0.04);
+  });
+
+  it('F6 errors are counted by kind, from zero on', async () => {
+    assert.equal(await value('chronos_errors_total', { kind: 'push' }), 0);
+    const trouble = { failures: 1, retryIn: 0 };
+    bus.emit('worker:trouble', { operation: 'reach MongoDB', error: new Error('no'), ...trouble });
+    bus.emit('worker:trouble', { operation: 'insert a@b', error: new Error('no'), ...trouble });
+    bus.emit('job:lockLost', attempt);
+    bus.emit('schedule:disabled', { scheduleId: 'a', reason: 'no' });
+    bus.emit('schedule:unreadable', { scheduleId: 'a', reason: 'no', count: 1 });
+    const errors = { connection: 1, lock: 1, decode: 1, push: 1, cron: 1, other: 0 };
+    assert.deepEqual(metrics.health().errors, errors);
+    for (const [kind, count] of Object.entries(errors))
+      assert.equal(await value('chronos_errors_total', { kind }), count, kind);
+  });
+
+  it('asks the database at most every 15 seconds, however often it is scraped', async () => {
+    await Promise.all([metrics.text(), metrics.text()]);
+    clock.advance(14_999);
+    await metrics.text();
+    assert.equal(looks, 1);
+    clock.advance(1);
+    await metrics.text();
+    assert.equal(looks, 2);
+  });
+
+  it('estimates how long the queue takes to drain by the pace since the last look', async () => {
+    for (let i = 0; i < 10; i++) complete();
+    clock.advance(20_000);
+    assert.equal(await value('chronos_queue_oldest_waiting_seconds', { queue: 'mail' }), 9);
+    assert.equal(await value('chronos_queue_drain_seconds', { queue: 'mail' }), 60);
+    clock.advance(20_000);
+    assert.equal(await value('chronos_queue_drain_seconds', { queue: 'mail' }), Infinity, 'nothing was done');
+    backlog = async () => [{ queue: 'mail', waiting: 0, oldest: null, age: 0 }];
+    clock.advance(20_000);
+    assert.equal(await value('chronos_queue_drain_seconds', { queue: 'mail' }), 0);
+  });
+
+  it('shows no old figures of queues when the database does not answer, and all the others', async () => {
+    await metrics.text();
+    backlog = () => Promise.reject(new Error('no answer'));
+    clock.advance(15_000);
+    assert.equal(await value('chronos_queue_waiting_jobs'), undefined);
+    assert.equal(await value('chronos_slots_running'), 2);
+  });
+
+  it('does not wait longer than a second for the database', async () => {
+    let answer: (found: QueueBacklog[]) => void = () => undefined;
+    backlog = () => new Promise((resolve) => (answer = resolve));
+    const scrape = metrics.text();
+    clock.advance(1000);
+    readExposition(await scrape);
+    answer([{ queue: 'mail', waiting: 1, oldest: clock.now(), age: 1 }]);
+    assert.equal(await value('chronos_queue_waiting_jobs', { queue: 'mail' }), 1);
+  });
+
+  it('counts nothing after detach()', async () => {
+    metrics.detach();
+    complete();
+    assert.equal(await value('chronos_jobs_total'), undefined);
+  });
+});
