@@ -8,7 +8,7 @@ import { ranTooLongError, runsTooLong } from '../domain/outcome.js';
 import { TRANSITIONS } from '../domain/transitions.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/service.js';
-import { traceFields } from '../runtime/tracing.js';
+import { traceFields } from '../runtime/traceparent.js';
 import { isUncertain } from '../store/faults.js';
 import type { Recovery } from '../store/recover.js';
 import type { Store } from '../store/store.js';

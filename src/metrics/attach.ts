@@ -10,9 +10,11 @@ import type { QueueBacklog } from '../store/backlog.js';
 import { Backlog } from './backlog.js';
 import type { ErrorKind } from './error-kind.js';
 import { createInstruments } from './instruments.js';
+import { jobReactions } from './job-reactions.js';
 import { LoopLag } from './loop-lag.js';
 import { addReadings } from './readings.js';
-import { ratio, Tally } from './tally.js';
+import { otherReactions } from './reactions.js';
+import { Tally } from './tally.js';
 
 /** What is needed of a Scheduler. */
 export interface Observed {
@@ -69,12 +71,15 @@ export function attachMetrics(scheduler: Observed, options: MetricsOptions = {})
   const registry = new Registry();
   registry.setDefaultLabels(checkedLabels({ ...labels }));
   const load = (): WorkerLoad => scheduler.load;
-  const tally = new Tally(createInstruments(registry), clock, load, scheduler.state);
+  const instruments = createInstruments(registry);
+  const tally = new Tally(instruments);
+  if (scheduler.state === 'Running') tally.runningSince = clock.monotonic();
+  const jobs = jobReactions(instruments, tally, load);
   const lag = new LoopLag(clock);
   const backlog = new Backlog({
     clock,
     read: () => scheduler.backlog(),
-    finishedIn: tally.finishedIn,
+    finishedIn: jobs.finishedIn,
   });
   const uptime = (): number =>
     tally.runningSince === undefined ? 0 : clock.monotonic() - tally.runningSince;
@@ -88,9 +93,12 @@ export function attachMetrics(scheduler: Observed, options: MetricsOptions = {})
     version: VERSION,
   });
 
-  const names = Object.keys(tally.reactions) as EventName[];
   // The table pairs each name with the listener of its own event; the compiler cannot follow that through a loop.
-  const reactions = tally.reactions as Record<EventName, Listener<EventName>>;
+  const reactions = { ...jobs.reactions, ...otherReactions(instruments, tally, clock) } as Record<
+    EventName,
+    Listener<EventName>
+  >;
+  const names = Object.keys(reactions) as EventName[];
   for (const name of names) scheduler.on(name, reactions[name]);
   return {
     registry,
@@ -104,8 +112,8 @@ export function attachMetrics(scheduler: Observed, options: MetricsOptions = {})
         tally.lastGoodCycle === null ? null : clock.now().getTime() - tally.lastGoodCycle.getTime(),
       isConnected: load().connection?.isConnected ?? false,
       loopLag: lag.read().max,
-      lockSuccess: ratio(tally.locks),
-      pushSuccess: ratio(tally.pushes),
+      lockSuccess: tally.locks.ratio,
+      pushSuccess: tally.pushes.ratio,
       errors: { ...tally.errors },
     }),
     detach: () => {

@@ -4,7 +4,7 @@ import type { WorkerLoad } from '../load.js';
 import type { Backlog, BacklogFigures } from './backlog.js';
 import { gauge, gaugeBy, type Figures } from './instruments.js';
 import type { LoopLag } from './loop-lag.js';
-import { ratio, type Tally } from './tally.js';
+import type { Tally } from './tally.js';
 
 const STATES: readonly LifecycleState[] = ['Stopped', 'Starting', 'Running', 'Stopping', 'Error'];
 
@@ -37,13 +37,13 @@ export function addReadings(registry: Registry, parts: ReadingParts): void {
     registry,
     'lock_success_ratio',
     'Claims and decisions that others did not win first, since the start',
-    () => ratio(tally.locks),
+    () => tally.locks.ratio,
   );
   gauge(
     registry,
     'push_success_ratio',
     'Jobs of schedules that could be put into their queue, since the start',
-    () => ratio(tally.pushes),
+    () => tally.pushes.ratio,
   );
   gauge(registry, 'slots', 'How many handlers may run at once', () => load().concurrency);
   gauge(registry, 'slots_running', 'Slots whose handler runs', () => load().running);

@@ -1,6 +1,5 @@
 import {
   context,
-  isSpanContextValid,
   ROOT_CONTEXT,
   SpanKind,
   SpanStatusCode,
@@ -8,13 +7,13 @@ import {
   type Attributes,
   type Context,
   type Span,
-  type SpanContext,
   type Tracer,
   type TracerProvider,
 } from '@opentelemetry/api';
 import { toError } from '../domain/errors.js';
 import type { JobDocument } from '../domain/job.js';
 import type { Outcome } from '../domain/outcome.js';
+import { parentOf, traceparent } from './traceparent.js';
 
 /*
  * Traces through the OpenTelemetry API alone: the application brings an SDK, or there are none. Storing a job is a
@@ -24,7 +23,6 @@ import type { Outcome } from '../domain/outcome.js';
  */
 
 const NAME = 'chronos-worker';
-const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 /** What the API registers in front of the provider of an SDK that is to come. */
 interface Waiting {
@@ -42,17 +40,6 @@ function activeTracer(): Tracer | undefined {
 /** True when somebody registered an SDK. */
 export function isTracing(): boolean {
   return activeTracer() !== undefined;
-}
-
-/** The trace that a job belongs to, for log lines; undefined when it has none. */
-export function traceIdOf({ trace: parent }: Pick<JobDocument, 'trace'>): string | undefined {
-  return parent === undefined ? undefined : TRACEPARENT.exec(parent)?.[1];
-}
-
-/** The same as a part of an event. */
-export function traceFields(job: Pick<JobDocument, 'trace'>): { traceId?: string } {
-  const traceId = traceIdOf(job);
-  return traceId === undefined ? {} : { traceId };
 }
 
 /** Stores jobs within a producer span, and gives them its context to carry. */
@@ -159,16 +146,4 @@ function fail(span: Span, error: Error): void {
   span.recordException(error);
   span.setAttribute('error.type', typeof code === 'string' ? code : error.name);
   span.setStatus({ code: SpanStatusCode.ERROR, message: error.message });
-}
-
-function traceparent(span: SpanContext): string | undefined {
-  if (!isSpanContextValid(span)) return undefined;
-  return `00-${span.traceId}-${span.spanId}-${(span.traceFlags & 0xff).toString(16).padStart(2, '0')}`;
-}
-
-function parentOf({ trace: parent }: JobDocument): SpanContext | undefined {
-  const [, traceId, spanId, flags] = TRACEPARENT.exec(parent ?? '') ?? [];
-  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
-  const found = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
-  return isSpanContextValid(found) ? found : undefined;
 }

@@ -3,7 +3,7 @@ import type { AttemptEvent } from '../domain/events.js';
 import type { JobDocument } from '../domain/job.js';
 import type { Outcome } from '../domain/outcome.js';
 import type { EventBus } from '../runtime/event-bus.js';
-import { traceIdOf } from '../runtime/tracing.js';
+import { traceFields } from '../runtime/traceparent.js';
 
 /** What every event about an attempt says. */
 export function attemptOf(job: JobDocument): AttemptEvent {
@@ -14,7 +14,7 @@ export function attemptOf(job: JobDocument): AttemptEvent {
     attempt: job.attempts + 1,
     fence: job.fence,
   };
-  const traceId = traceIdOf(job);
+  const { traceId } = traceFields(job);
   if (traceId !== undefined) event.traceId = traceId;
   return event;
 }

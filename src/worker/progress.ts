@@ -3,7 +3,7 @@ import { ChronosError, toError, withoutCredentials } from '../domain/errors.js';
 import type { JobDocument } from '../domain/job.js';
 import { cutText } from '../domain/text.js';
 import type { EventBus } from '../runtime/event-bus.js';
-import { traceFields } from '../runtime/tracing.js';
+import { traceFields } from '../runtime/traceparent.js';
 import type { Store } from '../store/store.js';
 import type { SaveProgress } from './job-executor.js';
 

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
-import { CancelJob, SnoozeJob, type Scheduler } from '../../src/index.js';
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { startMongod, type EmbeddedMongod } from '@chronos/mongod';
+import { CancelJob, Scheduler, SnoozeJob } from '../../src/index.js';
 import { attachMetrics, type Metrics } from '../../src/metrics/index.js';
 import { aJob } from '../support/a-job.js';
+import { QUICK } from '../support/database.js';
 import { byHand, inProcess } from '../support/by-hand.js';
 import { countEvents, nextEvent, signal } from '../support/events.js';
 import { readExposition, type Family } from '../support/exposition.js';
@@ -193,5 +198,53 @@ describe('metrics of a real worker', () => {
       .toArray();
     assert.equal(looks?.length, 1, 'nothing is due: one find');
     assert.ok(looks[0]?.['keysExamined'] < 20, `${looks[0]?.['keysExamined']} keys`);
+  });
+});
+
+describe('metrics of a worker whose database is gone', () => {
+  let mongod: EmbeddedMongod;
+  let scheduler: Scheduler;
+  let metrics: Metrics;
+
+  beforeEach(async () => {
+    mongod = await startMongod();
+    scheduler = new Scheduler({ uri: mongod.uri, ...QUICK, ...inProcess });
+    metrics = attachMetrics(scheduler);
+  });
+
+  afterEach(async () => {
+    metrics.detach();
+    await scheduler.stop('500ms');
+    await mongod.stop();
+  });
+
+  it('F6 F7 say that it is not connected and count the errors, and can be scraped all the same', async () => {
+    await scheduler.start();
+    assert.ok(metrics.health().isConnected);
+    const trouble = nextEvent(scheduler, 'worker:trouble');
+    await mongod.stop();
+    await trouble;
+    const { isConnected, errors } = metrics.health();
+    assert.equal(isConnected, false);
+    assert.ok(errors.connection > 0);
+    const families = readExposition(await metrics.text());
+    assert.equal(families.get('chronos_connected')?.samples[0]?.value, 0);
+    assert.deepEqual(families.get('chronos_queue_waiting_jobs')?.samples, []);
+  });
+});
+
+describe('who does not import the metrics', () => {
+  it('does not load prom-client', async () => {
+    const program = `
+      import { createRequire } from 'node:module';
+      import 'chronos-worker';
+      const loaded = () => Object.keys(createRequire(process.cwd() + '/').cache).some((f) => f.includes('prom-client'));
+      const before = loaded();
+      const { attachMetrics } = await import('chronos-worker/metrics');
+      console.log(JSON.stringify([before, loaded(), typeof attachMetrics]));`;
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], {
+      cwd: fileURLToPath(new URL('../..', import.meta.url)),
+    });
+    assert.deepEqual(JSON.parse(stdout), [false, true, 'function']);
   });
 });
