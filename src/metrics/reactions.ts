@@ -29,7 +29,11 @@ export function otherReactions(to: Instruments, tally: Tally, clock: Clock): Rea
     'worker:state': ({ state }) => {
       tally.runningSince = state === 'Running' ? clock.monotonic() : undefined;
     },
-    'worker:trouble': ({ operation, error }) => tally.count(errorKind(operation, error)),
+    'worker:trouble': ({ operation, error }) => {
+      const kind = errorKind(operation, error);
+      // `schedule:pushed` tells of those, and also of a whole batch that failed for another reason.
+      if (kind !== 'push') tally.count(kind);
+    },
     'schedule:due': ({ late }) => to.lateness.observe(Math.max(0, late) / 1000),
     'schedule:skipped': ({ count, reason }) => to.skips.inc({ reason }, count ?? 1),
     'schedule:decided': ({ won, lost, refused }) => {
@@ -40,6 +44,7 @@ export function otherReactions(to: Instruments, tally: Tally, clock: Clock): Rea
     },
     'schedule:pushed': ({ pushed, failed }) => {
       tally.pushes.add(pushed, failed);
+      tally.count('push', failed);
       to.pushes.inc({ result: 'ok' }, pushed);
       to.pushes.inc({ result: 'failed' }, failed);
     },

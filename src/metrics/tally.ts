@@ -41,8 +41,8 @@ export class Tally {
     for (const kind of ERROR_KINDS) errors.inc({ kind }, 0);
   }
 
-  count(kind: ErrorKind): void {
-    this.errors[kind]++;
-    this.#errors.inc({ kind });
+  count(kind: ErrorKind, times = 1): void {
+    this.errors[kind] += times;
+    this.#errors.inc({ kind }, times);
   }
 }

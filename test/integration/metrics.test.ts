@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import mongoose from 'mongoose';
 import { startMongod, type EmbeddedMongod } from '@chronos/mongod';
 import { CancelJob, Scheduler, SnoozeJob } from '../../src/index.js';
 import { attachMetrics, type Metrics } from '../../src/metrics/index.js';
@@ -9,8 +10,10 @@ import { aJob } from '../support/a-job.js';
 import { QUICK } from '../support/database.js';
 import { byHand, inProcess } from '../support/by-hand.js';
 import { countEvents, nextEvent, signal } from '../support/events.js';
+import { failing } from '../support/fail-point.js';
 import { readExposition, type Family } from '../support/exposition.js';
 import { useSharedDatabase } from '../support/shared-database.js';
+import { until } from '../support/until.js';
 
 describe('metrics of a real worker', () => {
   const database = useSharedDatabase();
@@ -148,6 +151,29 @@ describe('metrics of a real worker', () => {
     assert.ok((valueOf(await scrape(metrics), 'chronos_locks_renewed_total') ?? 0) >= 2);
   });
 
+  it('F6 F7 a broken connection and jobs of schedules that cannot be created are told apart', async () => {
+    const scheduler = database.scheduler({ ...inProcess });
+    const metrics = attach(scheduler);
+    scheduler.registerHandler('works', () => 'done');
+    await scheduler.start();
+    await scheduler.addSchedule({ cron: '* * * * * *', taskType: 'works', id: 'each second' });
+    await failing(database, { commands: ['insert'], how: 'refused' }, () =>
+      nextEvent(scheduler, 'schedule:pushed', ({ failed }) => failed > 0),
+    );
+    await nextEvent(scheduler, 'schedule:pushed', ({ pushed }) => pushed > 0);
+    const { push, connection } = metrics.health().errors;
+    assert.ok(push > 0);
+    assert.equal(connection, 0);
+    await failing(database, { commands: ['find', 'findAndModify'], how: 'noConnection' }, () =>
+      nextEvent(scheduler, 'worker:trouble', ({ operation }) => operation === 'claim jobs'),
+    );
+    assert.ok(metrics.health().errors.connection > 0);
+    assert.ok(metrics.health().pushSuccess < 1);
+    const families = await scrape(metrics);
+    assert.ok((valueOf(families, 'chronos_errors_total', { kind: 'connection' }) ?? 0) > 0);
+    assert.ok((valueOf(families, 'chronos_pushes_total', { result: 'failed' }) ?? 0) > 0);
+  });
+
   it('F7 the oldest that waits in each queue, whatever its task type and priority', async () => {
     const { scheduler, clock } = byHand(database, { queues: ['mail', 'reports', 'empty'] });
     const now = clock.now().getTime();
@@ -201,7 +227,7 @@ describe('metrics of a real worker', () => {
   });
 });
 
-describe('metrics of a worker whose database is gone', () => {
+describe('metrics of a worker with nobody to write to', () => {
   let mongod: EmbeddedMongod;
   let scheduler: Scheduler;
   let metrics: Metrics;
@@ -214,22 +240,20 @@ describe('metrics of a worker whose database is gone', () => {
 
   afterEach(async () => {
     metrics.detach();
-    await scheduler.stop('500ms');
+    await scheduler.stop('1s');
     await mongod.stop();
   });
 
-  it('F6 F7 say that it is not connected and count the errors, and can be scraped all the same', async () => {
+  it('F7 say so, and that there is somebody again, and can be scraped all the same', async () => {
     await scheduler.start();
     assert.ok(metrics.health().isConnected);
-    const trouble = nextEvent(scheduler, 'worker:trouble');
-    await mongod.stop();
-    await trouble;
-    const { isConnected, errors } = metrics.health();
-    assert.equal(isConnected, false);
-    assert.ok(errors.connection > 0);
+    const connection = await mongoose.createConnection(mongod.members[0]?.uri ?? '').asPromise();
+    await connection.getClient().db('admin').command({ replSetStepDown: 2, force: true });
+    await connection.destroy();
+    await until('without a primary', async () => !metrics.health().isConnected);
     const families = readExposition(await metrics.text());
     assert.equal(families.get('chronos_connected')?.samples[0]?.value, 0);
-    assert.deepEqual(families.get('chronos_queue_waiting_jobs')?.samples, []);
+    await until('with a primary again', async () => metrics.health().isConnected);
   });
 });
 

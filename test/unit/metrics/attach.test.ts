@@ -101,6 +101,7 @@ describe('attachMetrics', () => {
     const trouble = { failures: 1, retryIn: 0 };
     bus.emit('worker:trouble', { operation: 'reach MongoDB', error: new Error('no'), ...trouble });
     bus.emit('worker:trouble', { operation: 'insert a@b', error: new Error('no'), ...trouble });
+    bus.emit('schedule:pushed', { pushed: 0, failed: 1 });
     bus.emit('job:lockLost', attempt);
     bus.emit('schedule:disabled', { scheduleId: 'a', reason: 'no' });
     bus.emit('schedule:unreadable', { scheduleId: 'a', reason: 'no', count: 1 });

@@ -193,6 +193,21 @@ describe('PeriodicService', () => {
     assert.ok(!error.stack?.includes('hunter2'));
   });
 
+  it('tells of each round that went well, and how long it took', async () => {
+    const told = recordEvents(events, 'worker:cycle');
+    service.act = () => {
+      if (service.rounds === 2) throw new Error('not this time');
+      clock.advance(40);
+      return 1000;
+    };
+    service.start();
+    await turns();
+    clock.advance(1000);
+    await turns();
+    assert.equal(service.rounds, 2);
+    assert.deepEqual(told, [{ name: 'worker:cycle', event: { operation: 'test', duration: 40 } }]);
+  });
+
   it('counts failures in a row only', async () => {
     const record = recordEvents(events, 'worker:trouble');
     let fails = true;
