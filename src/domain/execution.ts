@@ -22,7 +22,7 @@ export interface ExecutionDocument {
   duration: number;
   outcome: OutcomeKind | 'crashed';
   error: StoredError | null;
-  log: string[];
+  log: readonly string[];
   expiresAt: Date;
 }
 
@@ -45,7 +45,14 @@ export function executionRow(job: JobDocument, ran: Ran, retention: number): Exe
     queue: job.queue,
     attempt: job.attempts + 1,
     fence: job.fence,
-    ...ran,
+    lockToken: ran.lockToken,
+    workerId: ran.workerId,
+    startedAt: ran.startedAt,
+    finishedAt: ran.finishedAt,
+    duration: ran.duration,
+    outcome: ran.outcome,
+    error: ran.error,
+    log: ran.log,
     expiresAt: new Date(ran.finishedAt.getTime() + retention),
   };
 }

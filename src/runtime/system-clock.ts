@@ -3,9 +3,12 @@ import type { Clock } from '../domain/clock.js';
 /** Timers hold at most 2^31-1 ms; a longer one would fire at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
+/** Each thread has its own zero of `performance.now()`; all of them share the system's. */
+const ZERO = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+
+/** The same in all threads. Not `process.hrtime()` itself: several times for every job, its arrays count. */
 export function monotonic(): number {
-  const [seconds, nanoseconds] = process.hrtime();
-  return seconds * 1000 + nanoseconds / 1e6;
+  return ZERO + performance.now();
 }
 
 export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {

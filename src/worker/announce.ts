@@ -1,5 +1,5 @@
 import { assertNever } from '../domain/assert-never.js';
-import type { AttemptEvent } from '../domain/events.js';
+import type { AttemptEvent, SchedulerEvents } from '../domain/events.js';
 import type { JobDocument } from '../domain/job.js';
 import type { Outcome } from '../domain/outcome.js';
 import type { EventBus } from '../runtime/event-bus.js';
@@ -19,13 +19,44 @@ export function attemptOf(job: JobDocument): AttemptEvent {
   return event;
 }
 
+// The two events of every job are written out field by field: spreading costs more than the rest of the announcement.
+
+/** Tells that a handler starts. */
+export function announceStart(events: EventBus, job: JobDocument, now: Date): void {
+  const event: SchedulerEvents['job:start'] = {
+    jobId: job._id,
+    taskType: job.taskType,
+    queue: job.queue,
+    attempt: job.attempts + 1,
+    fence: job.fence,
+    waited: Math.max(0, now.getTime() - job.nextRunAt.getTime()),
+  };
+  if (job.trace !== undefined) Object.assign(event, traceFields(job));
+  events.emit('job:start', event);
+}
+
+function announceCompletion(events: EventBus, job: JobDocument, result: unknown, duration: number): void {
+  const event: SchedulerEvents['job:complete'] = {
+    jobId: job._id,
+    taskType: job.taskType,
+    queue: job.queue,
+    attempt: job.attempts + 1,
+    fence: job.fence,
+    result,
+    duration,
+  };
+  if (job.trace !== undefined) Object.assign(event, traceFields(job));
+  events.emit('job:complete', event);
+}
+
 /** Tells of an outcome that is written. */
 export function announce(events: EventBus, job: JobDocument, outcome: Outcome, duration: number): void {
+  if (outcome.kind === 'completed') {
+    announceCompletion(events, job, outcome.result, duration);
+    return;
+  }
   const event = attemptOf(job);
   switch (outcome.kind) {
-    case 'completed':
-      events.emit('job:complete', { ...event, result: outcome.result, duration });
-      return;
     case 'retry': {
       const { error, nextRunAt } = outcome;
       events.emit('job:failed', { ...event, error, willRetry: true, nextRunAt, duration });

@@ -11,7 +11,6 @@ import {
   type Ending,
   type Outcome,
 } from '../domain/outcome.js';
-import { cutText } from '../domain/text.js';
 import { Deadlines } from '../runtime/deadlines.js';
 import type { AttemptSpan } from '../runtime/tracing.js';
 import { within } from '../runtime/within.js';
@@ -21,9 +20,7 @@ import type { JobContext } from './handler.js';
 import type { HandlerRegistry } from './handler-registry.js';
 import { applySchema } from './payload-schema.js';
 import { isRefused } from './refused.js';
-
-const MOST_LOG_LINES = 1000;
-const LONGEST_LOG_LINE = 4096;
+import { RunningJob } from './running-job.js';
 
 /** One attempt that has come to an outcome. */
 export interface Attempt {
@@ -41,8 +38,8 @@ export interface Attempt {
 export interface Execution {
   /** Resolves when there is an outcome. Never rejects. */
   readonly attempt: Promise<Attempt>;
-  /** Resolves when the handler has really ended, which may be later, or never. */
-  readonly ended: Promise<void>;
+  /** Resolves when the handler has really ended: later, or never, when it is stuck. Never rejects. */
+  readonly handled: Promise<unknown>;
   /** Aborts the handler's signal. The first reason stays. */
   abort(kind: AbortKind, error: Error): void;
   /** Leaves a handler that will not end to itself: no timer waits for it any more. */
@@ -85,33 +82,28 @@ export class JobExecutor {
     const log: string[] = [];
     const args = { payload: job.payload };
     const aborting = new Aborting();
-    const context = this.#contextOf(job, log, aborting);
+    const context = new RunningJob(job, log, aborting, this.#parts.saveProgress);
     this.#limitTime(job, startedAt, aborting);
 
     const handle = (): Promise<Ending> => this.#handle(job, startedAt, args, context);
     const handled = span === undefined ? handle() : span.within(handle);
-    const attempt = aborting.ending(handled).then(async (ending): Promise<Attempt> => {
+    const conclude = async (): Promise<Attempt> => {
+      const ending = await aborting.ending(handled);
       this.#end(aborting);
       const outcome = this.#judge(job, ending, aborting, startedAt);
       const around = this.#parts.registry.get(job.taskType)?.around;
       if (around !== undefined) {
-        const conclude = (): Promise<void> => this.#conclude(job, around, outcome, args.payload, context);
-        await (span === undefined ? conclude() : span.within(conclude));
+        const hooks = (): Promise<void> => this.#conclude(job, around, outcome, args.payload, context);
+        await (span === undefined ? hooks() : span.within(hooks));
       }
       span?.end(outcome);
-      return {
-        outcome,
-        startedAt,
-        finishedAt: clock.now(),
-        duration: clock.monotonic() - started,
-        log: [...log],
-        stuck: ending.kind === 'stuck',
-      };
-    });
-    const ended = attempt.then(() => handled).then(() => undefined);
+      const [finishedAt, duration] = [clock.now(), clock.monotonic() - started];
+      // A copy: one that is stuck may go on to write.
+      return { outcome, startedAt, finishedAt, duration, log: [...log], stuck: ending.kind === 'stuck' };
+    };
     return {
-      attempt,
-      ended,
+      attempt: conclude(),
+      handled,
       abort: (kind, error) => {
         this.#abort(aborting, kind, error);
       },
@@ -156,6 +148,8 @@ export class JobExecutor {
 
   #judge(job: JobDocument, ending: Ending, { abort }: Aborting, startedAt: Date): Outcome {
     const { clock, random } = this.#parts;
+    // As nearly all of them end.
+    if (ending.kind === 'returned' && abort === undefined) return { kind: 'completed', result: ending.value };
     const { attempts, maxRunningTime } = job;
     // The first start is stored with the first outcome; until then it is this one.
     const begun = { attempts, maxRunningTime, firstStartedAt: job.firstStartedAt ?? startedAt };
@@ -223,36 +217,6 @@ export class JobExecutor {
       ...this.#parts.options.retries,
       ...this.#parts.registry.get(job.taskType)?.options.retries,
       ...job.retries,
-    };
-  }
-
-  #contextOf(job: JobDocument, log: string[], aborting: Aborting): JobContext {
-    return {
-      id: job._id,
-      taskType: job.taskType,
-      queue: job.queue,
-      priority: job.priority,
-      status: 'RUNNING',
-      nextRunAt: job.nextRunAt,
-      createdAt: job.createdAt,
-      schedule: job.schedule ?? null,
-      scheduledFor: job.scheduledFor ?? null,
-      userId: job.userId ?? null,
-      attempts: job.attempts,
-      crashes: job.crashes,
-      lockedBy: job.lockedBy,
-      progress: job.progress,
-      payload: job.payload,
-      attempt: job.attempts + 1,
-      fence: job.fence,
-      get signal() {
-        return aborting.signal;
-      },
-      reportProgress: (value, note) => this.#parts.saveProgress(job, value, note ?? null),
-      log: (line) => {
-        if (log.length < MOST_LOG_LINES) log.push(cutText(String(line), LONGEST_LOG_LINE));
-        else if (log.length === MOST_LOG_LINES) log.push(`… (more than ${MOST_LOG_LINES} lines)`);
-      },
     };
   }
 }

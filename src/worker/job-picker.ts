@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../domain/clock.js';
 import { toError } from '../domain/errors.js';
 import type { SchedulerEvents } from '../domain/events.js';
-import { groupBy } from '../domain/group-by.js';
 import { isSuspect, type JobDocument } from '../domain/job.js';
 import { afterClaim, MOST_PAIRS, type DueFilter, type DueJob } from '../store/claim.js';
 import type { LockGrant } from '../store/lock-fields.js';
@@ -50,6 +49,7 @@ interface Taken {
 interface Group {
   transition: 'claim' | 'buffer';
   lease: number;
+  fence: number;
   jobs: DueJob[];
 }
 
@@ -143,13 +143,17 @@ export class JobPicker {
 
   /** Jobs that one statement can take: the same fence was read, the same lock is granted. */
   #group(jobs: readonly DueJob[], slots: number): Group[] {
-    const placed = jobs.map((job, index) => ({
-      job,
-      transition: index < slots ? ('claim' as const) : ('buffer' as const),
-      lease: this.#parts.leaseOf(job.taskType),
-    }));
-    const groups = groupBy(placed, ({ job, transition, lease }) => `${transition}:${lease}:${job.fence}`);
-    return [...groups.values()].map((group) => ({ ...group[0], jobs: group.map(({ job }) => job) }));
+    const groups: Group[] = [];
+    for (const [index, job] of jobs.entries()) {
+      const transition = index < slots ? 'claim' : 'buffer';
+      const lease = this.#parts.leaseOf(job.taskType);
+      const group = groups.find(
+        (one) => one.transition === transition && one.lease === lease && one.fence === job.fence,
+      );
+      if (group === undefined) groups.push({ transition, lease, fence: job.fence, jobs: [job] });
+      else group.jobs.push(job);
+    }
+    return groups;
   }
 
   async #take(group: Group, now: Date, sentAt: number): Promise<Taken> {

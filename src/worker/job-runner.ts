@@ -1,11 +1,10 @@
-import pLimit, { type LimitFunction } from 'p-limit';
 import type { Clock } from '../domain/clock.js';
 import { ChronosError } from '../domain/errors.js';
 import { isSuspect, type JobDocument } from '../domain/job.js';
 import { goesOn, type AbortKind } from '../domain/outcome.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { AttemptSpan } from '../runtime/tracing.js';
-import { announce, attemptOf } from './announce.js';
+import { announce, announceStart, attemptOf } from './announce.js';
 import type { Attempt, Execution, JobExecutor } from './job-executor.js';
 import type { ClaimedJob } from './claimed-job.js';
 import type { HeldLease, LockManager, LossKind } from './lock-manager.js';
@@ -23,6 +22,8 @@ interface InFlight extends ClaimedJob {
   /** The lock was lost. When it is somebody else's, whatever the handler comes to is dropped. */
   lost: LossKind | undefined;
   settled: boolean;
+  /** It was scheduled again. */
+  again: boolean;
 }
 
 export interface RunnerParts {
@@ -46,7 +47,6 @@ export interface RunnerParts {
 /** Runs claimed jobs in a bounded number of slots, and sees each through to its written outcome. */
 export class JobRunner {
   readonly #parts: RunnerParts;
-  readonly #limit: LimitFunction;
   readonly #inFlight = new Map<string, InFlight>();
   /** Those of them whose lock is gone or about to be: they may be due again. */
   readonly #zombies = new Set<InFlight>();
@@ -54,7 +54,7 @@ export class JobRunner {
   #suspects = 0;
   #started = 0;
   #lastStart = -Infinity;
-  /** Claimed and not started, in order. Not in the limit's own queue: what is taken out again would stay there. */
+  /** Claimed and not started, in order. */
   #queue: InFlight[] = [];
   /** Nobody waits any more for what is left. */
   #abandoned = false;
@@ -63,7 +63,6 @@ export class JobRunner {
 
   constructor(parts: RunnerParts) {
     this.#parts = parts;
-    this.#limit = pLimit(parts.concurrency);
   }
 
   /** Handlers at work, stuck ones included. */
@@ -125,6 +124,7 @@ export class JobRunner {
       execution: undefined,
       lost: undefined,
       settled: false,
+      again: false,
     }));
     const held = locks.hold(
       entries.map((entry) => ({
@@ -217,21 +217,20 @@ export class JobRunner {
   }
 
   get #unused(): number {
-    return this.#parts.concurrency - this.#limit.activeCount - this.#limit.pendingCount;
+    return this.#parts.concurrency - this.#running.size;
   }
 
   #fillSlots(): void {
     const entries = this.#queue.splice(0, Math.max(0, this.#unused));
     const buffered = entries.filter(({ job }) => job.status === 'QUEUED');
     if (buffered.length > 0) this.#parts.locks.begin(buffered.flatMap(({ held }) => held ?? []));
-    for (const entry of entries) {
-      // Told only once the limit has let go of the slot: who asks for free slots before that sees none.
-      void this.#limit(() => this.#run(entry)).then((duration) => {
-        this.#refill();
-        this.#progressed();
-        this.#parts.onSlotFree(duration);
-      });
-    }
+    for (const entry of entries) void this.#run(entry);
+  }
+
+  #slotFreed(duration: number | undefined): void {
+    this.#refill();
+    this.#progressed();
+    this.#parts.onSlotFree(duration);
   }
 
   /** All slots that free in one turn of the event loop are filled together: their locks are told of in one message. */
@@ -244,15 +243,15 @@ export class JobRunner {
     });
   }
 
-  /** One slot, from the start of the handler until it has really ended; resolves to how long that took. */
-  async #run(entry: InFlight): Promise<number | undefined> {
-    const { locks, executor, settler, events, clock, onUnwanted, onSettled } = this.#parts;
-    if (entry.phase !== 'waiting') return undefined;
+  /** One slot, from the start of the handler until it has really ended. */
+  async #run(entry: InFlight): Promise<void> {
+    const { locks, executor, settler, events, clock, onUnwanted } = this.#parts;
     const { job, token } = entry;
     if (entry.held === undefined || !locks.isValid(entry.held)) {
       this.#forget(entry);
       onUnwanted([entry]);
-      return undefined;
+      this.#slotFreed(undefined);
+      return;
     }
     entry.phase = 'running';
     entry.since = clock.monotonic();
@@ -262,27 +261,22 @@ export class JobRunner {
     const now = clock.now();
     if (job.status === 'QUEUED') settler.begin({ jobId: job._id, token, startedAt: now });
     const span = AttemptSpan.begin(job);
-    const waited = Math.max(0, now.getTime() - job.nextRunAt.getTime());
-    events.emit('job:start', { ...attemptOf(job), waited });
+    announceStart(events, job, now);
     const execution = executor.run(job, span);
     entry.execution = execution;
-    const finished = execution.attempt.then((attempt) => this.#finish(entry, attempt));
-    await execution.ended;
+    const attempt = await execution.attempt;
+    const finished = this.#finish(entry, attempt);
+    if (attempt.stuck) await execution.handled;
     if (this.#parts.settlesAlone(job.taskType)) await finished;
     this.#over(entry);
-    void finished.then((again) => {
-      this.#forget(entry);
-      // Not before: as long as it is in flight, the same job is left out of claims.
-      onSettled(again);
-    });
-    return clock.monotonic() - entry.since;
+    if (entry.settled) this.#through(entry);
+    this.#slotFreed(clock.monotonic() - entry.since);
   }
 
-  /** Decide, persist, then announce. Resolves to whether the job was scheduled again. */
-  async #finish(entry: InFlight, attempt: Attempt): Promise<boolean> {
+  /** Decide, persist, then announce. */
+  async #finish(entry: InFlight, attempt: Attempt): Promise<void> {
     const { settler, locks, events } = this.#parts;
     const { job, token } = entry;
-    let again = false;
     if (attempt.stuck) events.emit('worker:stuck', { ...attemptOf(job), runningFor: attempt.duration });
     // One that still runs is not given back: it would run twice at once. Its lock runs out instead.
     const keepLocked = attempt.stuck && attempt.outcome.kind === 'givenBack';
@@ -292,14 +286,20 @@ export class JobRunner {
       const settlement = await settler.settle(job, token, attempt, alone);
       if (settlement.settled) announce(events, job, settlement.outcome, attempt.duration);
       else this.#announceLoss(entry);
-      again = settlement.settled && goesOn(settlement.outcome);
+      entry.again = settlement.settled && goesOn(settlement.outcome);
     }
     entry.settled = true;
     // Its handler has not ended, and the job is nobody's or finished.
     if (entry.phase === 'running') this.#zombies.add(entry);
     if (entry.held !== undefined) locks.release(entry.held);
     this.#progressed();
-    return again;
+    if (entry.phase === 'over') this.#through(entry);
+  }
+
+  /** The outcome is written and the handler has ended. Not before: as long as it is in flight, claims leave it out. */
+  #through(entry: InFlight): void {
+    this.#forget(entry);
+    this.#parts.onSettled(entry.again);
   }
 
   #lockLost(entry: InFlight, kind: LossKind): void {

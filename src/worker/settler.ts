@@ -263,16 +263,10 @@ export class Settler {
 
   #row({ job, token, outcome, attempt }: Item): ExecutionDocument {
     const { workerId, executionRetention } = this.#parts;
-    const { startedAt, finishedAt, duration } = attempt;
-    const ran = {
-      startedAt,
-      finishedAt,
-      duration,
-      outcome: outcome.kind,
-      error: errorOf(outcome),
-      log: [...attempt.log],
-    };
-    return executionRow(job, { lockToken: token, workerId, ...ran }, executionRetention);
+    const { startedAt, finishedAt, duration, log } = attempt;
+    const [kind, error] = [outcome.kind, errorOf(outcome)];
+    const ran = { lockToken: token, workerId, startedAt, finishedAt, duration, outcome: kind, error, log };
+    return executionRow(job, ran, executionRetention);
   }
 
   #report(operation: string, error: unknown, failures: number, retryIn: number): void {

@@ -83,7 +83,7 @@ describe('filters', () => {
     );
     const about = { jobId: id, taskType: 'work', queue: 'default', attempt: 1, fence: 1 };
     assert.deepEqual(events, [
-      { name: 'job:start', event: about },
+      { name: 'job:start', event: { ...about, waited: 0 } },
       { name: 'job:skipped', event: { ...about, reason: 'when(isProduction) does not hold' } },
     ]);
   });

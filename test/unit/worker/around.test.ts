@@ -319,9 +319,9 @@ describe('JobExecutor, around a handler', () => {
     ];
     for (const [title, handler, fields, kind, expected] of PATHS) {
       it(`J5 ${title}`, async () => {
-        const { attempt, ended } = start(handler, {}, fields);
+        const { attempt, handled } = start(handler, {}, fields);
         assert.equal((await attempt).outcome.kind, kind);
-        await ended;
+        await handled;
         assert.deepEqual(calls, expected);
         assert.deepEqual(failed, []);
         assert.equal(clock.sleepers, 0, 'no timer may be left');
@@ -338,7 +338,7 @@ describe('JobExecutor, around a handler', () => {
 
     it('J5 a timeout that the handler ignores: the hooks follow after the grace, and once', async () => {
       const { promise, fire } = signal();
-      const { attempt, ended } = start(() => promise);
+      const { attempt, handled } = start(() => promise);
       await turns();
       clock.advance(10_000);
       assert.equal(await soFar(attempt), 'pending');
@@ -347,7 +347,7 @@ describe('JobExecutor, around a handler', () => {
       const { outcome, stuck } = await attempt;
       assert.deepEqual([outcome.kind, stuck], ['retry', true]);
       fire();
-      await ended;
+      await handled;
       assert.deepEqual(calls, ['before', 'handler', 'onError', 'after']);
     });
 
@@ -437,23 +437,23 @@ describe('JobExecutor, around a handler', () => {
 
     it('C5 J5 nor after its timeout, when the attempt has long been judged', async () => {
       const { promise, fire } = signal();
-      const { attempt, ended } = start(() => 1, { before: [part('before', () => promise)] });
+      const { attempt, handled } = start(() => 1, { before: [part('before', () => promise)] });
       await turns();
       clock.advance(10_000);
       await turns();
       clock.advance(500);
       assert.equal((await attempt).stuck, true);
       fire();
-      await ended;
+      await handled;
       assert.deepEqual(calls, ['before', 'onError', 'after']);
     });
   });
 
   describe('filters', () => {
     it('J4 one that says no: no hook, no handler', async () => {
-      const { attempt, ended } = start(() => 1, { when: [part('when', () => false)] });
+      const { attempt, handled } = start(() => 1, { when: [part('when', () => false)] });
       assert.deepEqual((await attempt).outcome, { kind: 'skipped', reason: 'when() number 1 does not hold' });
-      await ended;
+      await handled;
       assert.deepEqual(calls, ['when']);
       assert.equal(clock.sleepers, 0);
     });
@@ -494,7 +494,7 @@ describe('JobExecutor, around a handler', () => {
 
     it('C5 J4 nothing starts after an answer that came too late', async () => {
       const { promise, fire } = signal<boolean>();
-      const { attempt, ended } = start(() => 1, { when: [part('when', () => promise)] });
+      const { attempt, handled } = start(() => 1, { when: [part('when', () => promise)] });
       await turns();
       clock.advance(10_000);
       await turns();
@@ -502,7 +502,7 @@ describe('JobExecutor, around a handler', () => {
       const { outcome, stuck } = await attempt;
       assert.deepEqual([outcome.kind, stuck], ['retry', true]);
       fire(true);
-      await ended;
+      await handled;
       assert.deepEqual(calls, ['when', 'onError', 'after']);
     });
   });
@@ -525,7 +525,7 @@ describe('JobExecutor, around a handler', () => {
       assert.equal(failed.length, 1);
       assert.equal(failed[0]?.[0], 'after');
       assert.match(failed[0]?.[1] ?? '', /500 ms/);
-      await execution.ended;
+      await execution.handled;
       assert.equal(clock.sleepers, 0);
     });
 

@@ -65,7 +65,7 @@ describe('JobExecutor', () => {
 
   it('gives the outcome with its times', async () => {
     const { promise, fire } = signal<string>();
-    const { attempt, ended } = start(() => promise);
+    const { attempt, handled } = start(() => promise);
     await turns();
     clock.advance(1500);
     fire('done');
@@ -77,7 +77,7 @@ describe('JobExecutor', () => {
       log: [],
       stuck: false,
     });
-    await ended;
+    await handled;
     assert.equal(clock.sleepers, 0, 'no timer may be left');
   });
 
@@ -179,12 +179,12 @@ describe('JobExecutor', () => {
 
   describe('past the timeout', () => {
     it('fails the attempt of a handler that heeds its signal', async () => {
-      const { attempt, ended } = start(heeding);
+      const { attempt, handled } = start(heeding);
       clock.advance(9999);
       assert.equal(await soFar(attempt), 'pending');
       clock.advance(1);
       const { outcome, stuck, duration } = await attempt;
-      await ended;
+      await handled;
       assert.equal(outcome.kind, 'retry');
       assert.equal((outcome.error as { code?: string }).code, 'JOB_TIMEOUT');
       assert.deepEqual([stuck, duration], [false, 10_000]);
@@ -193,7 +193,7 @@ describe('JobExecutor', () => {
 
     it('reports one that does not as stuck, after the grace time', async () => {
       const { promise, fire } = signal();
-      const { attempt, ended } = start(() => promise);
+      const { attempt, handled } = start(() => promise);
       clock.advance(10_000);
       assert.equal(await soFar(attempt), 'pending');
       clock.advance(499);
@@ -202,9 +202,9 @@ describe('JobExecutor', () => {
       const { outcome, stuck } = await attempt;
       assert.equal(outcome.kind, 'retry');
       assert.equal(stuck, true);
-      assert.equal(await soFar(ended), 'pending', 'its slot stays taken');
+      assert.equal(await soFar(handled), 'pending', 'its slot stays taken');
       fire();
-      await ended;
+      await handled;
     });
 
     it('does not believe a handler that returned because of its signal', async () => {
