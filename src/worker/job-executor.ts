@@ -20,7 +20,7 @@ import type { JobContext } from './handler.js';
 import type { HandlerRegistry } from './handler-registry.js';
 import { applySchema } from './payload-schema.js';
 import { isRefused } from './refused.js';
-import { RunningJob } from './running-job.js';
+import { RunningJob, type SaveProgress } from './running-job.js';
 
 /** One attempt that has come to an outcome. */
 export interface Attempt {
@@ -45,8 +45,6 @@ export interface Execution {
   /** Leaves a handler that will not end to itself: no timer waits for it any more. */
   abandon(): void;
 }
-
-export type SaveProgress = (job: JobDocument, value: number, note: string | null) => Promise<boolean>;
 
 export interface ExecutorParts {
   registry: HandlerRegistry;

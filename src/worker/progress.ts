@@ -5,7 +5,7 @@ import { cutText } from '../domain/text.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { traceFields } from '../runtime/traceparent.js';
 import type { Store } from '../store/store.js';
-import type { SaveProgress } from './job-executor.js';
+import type { SaveProgress } from './running-job.js';
 
 const LONGEST_NOTE = 1024;
 

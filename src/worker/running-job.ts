@@ -2,7 +2,9 @@ import type { JobDocument } from '../domain/job.js';
 import { cutText } from '../domain/text.js';
 import type { Aborting } from './aborting.js';
 import type { JobContext } from './handler.js';
-import type { SaveProgress } from './job-executor.js';
+
+/** Resolves to false when the lock is gone. */
+export type SaveProgress = (job: JobDocument, value: number, note: string | null) => Promise<boolean>;
 
 const MOST_LOG_LINES = 1000;
 const LONGEST_LOG_LINE = 4096;
