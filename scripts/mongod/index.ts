@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { MongoMemoryReplSet, MongoMemoryServer } from 'mongodb-memory-server-core';
 
+import { DATABASE, hostOf, SET_NAME, setUri, type Superuser } from './addresses.js';
 import { DataFolder, isStillRunning } from './data-folder.js';
 import { DataInUseError, EmbeddedMongodError } from './errors.js';
 import { findBinary, waysOut, type Log } from './find-binary.js';
@@ -26,6 +27,8 @@ export interface StartOptions {
   replicaSet?: boolean;
   /** Port of the first member. Default: that of the last run on `dataPath`, else a free one. */
   port?: number;
+  /** Who may do everything; from then on nobody else may do anything. For a set on temporary data. Default: anybody may. */
+  superuser?: Superuser;
   /** Told about the steps that take long. Default: nobody is. */
   log?: Log;
 }
@@ -54,8 +57,6 @@ interface InstanceOptions {
 const STILL_STARTING: readonly unknown[] = [109, 74];
 const MOST_TRIES = 10;
 const RETRY_MS = 300;
-const SET_NAME = 'chronos';
-const DATABASE = 'chronos';
 const VERSION = '8.2.0';
 /** Away from MongoDB's own 27017 and below the ports that systems hand out at random. */
 const FIRST_STORED_PORT = 27117;
@@ -73,12 +74,15 @@ const ARGS = [
 const SET_SETTINGS = { electionTimeoutMillis: 3000, heartbeatIntervalMillis: 500 };
 
 export async function startMongod(options: StartOptions = {}): Promise<EmbeddedMongod> {
-  const { dataPath, members = 1, replicaSet = true, port, log = () => undefined } = options;
+  const { dataPath, members = 1, replicaSet = true, port, superuser, log = () => undefined } = options;
   if (process.env['NODE_ENV'] === 'production') {
     throw new EmbeddedMongodError('The embedded MongoDB is not for production: set MONGODB_URI.');
   }
   if (dataPath !== undefined && members !== 1) {
     throw new EmbeddedMongodError(`dataPath is for one member, not for ${members}.`);
+  }
+  if (superuser !== undefined && (dataPath !== undefined || !replicaSet)) {
+    throw new EmbeddedMongodError('A superuser is for a replica set on temporary data.');
   }
   if (!replicaSet && (dataPath !== undefined || members !== 1)) {
     throw new EmbeddedMongodError('A server alone keeps no data and has no other members.');
@@ -86,7 +90,7 @@ export async function startMongod(options: StartOptions = {}): Promise<EmbeddedM
   if (port !== undefined && !(await isFree(port))) {
     throw new EmbeddedMongodError(`Port ${port} is taken by another program.`);
   }
-  const server = await serverOptions(log);
+  const server = { ...(await serverOptions(log)), superuser };
   try {
     if (dataPath !== undefined) return await startOnStoredData(server, dataPath, port);
     return await startOnTemporaryData(server, replicaSet ? members : 'alone', port);
@@ -97,7 +101,7 @@ export async function startMongod(options: StartOptions = {}): Promise<EmbeddedM
   }
 }
 
-type ServerOptions = Awaited<ReturnType<typeof serverOptions>>;
+type ServerOptions = Awaited<ReturnType<typeof serverOptions>> & { superuser: Superuser | undefined };
 
 async function serverOptions(log: Log) {
   const binary = await findBinary('mongod', log);
@@ -177,6 +181,7 @@ async function createReplicaSet(
 }
 
 async function startReplicaSet(server: ServerOptions, instances: InstanceOptions[]): Promise<EmbeddedMongod> {
+  const { superuser } = server;
   const replicaSet = await createReplicaSet({
     binary: server.binary,
     instanceOpts: instances.map((instance) => ({ ...instance, launchTimeout: 60_000 })),
@@ -187,6 +192,9 @@ async function startReplicaSet(server: ServerOptions, instances: InstanceOptions
       args: ARGS,
       spawn: server.spawn,
       configSettings: SET_SETTINGS,
+      ...(superuser && {
+        auth: { enable: true, customRootName: superuser.name, customRootPwd: superuser.password },
+      }),
     },
   });
   const members = replicaSet.servers.map(({ instanceInfo }): Member => {
@@ -196,7 +204,10 @@ async function startReplicaSet(server: ServerOptions, instances: InstanceOptions
     const host = hostOf(instanceInfo.port);
     return { host, uri: `mongodb://${host}/${DATABASE}?directConnection=true`, pid };
   });
-  const uri = setUri(members.map((member) => member.host));
+  const uri = setUri(
+    members.map((member) => member.host),
+    superuser,
+  );
   await waitForMembers(uri);
   return {
     uri,
@@ -235,12 +246,4 @@ async function startAlone(server: ServerOptions, [instance]: InstanceOptions[]):
 
 function isRunning(child: ChildProcess | undefined): boolean {
   return child?.exitCode === null && child.signalCode === null;
-}
-
-function hostOf(port: number): string {
-  return `127.0.0.1:${port}`;
-}
-
-function setUri(hosts: string[]): string {
-  return `mongodb://${hosts.join(',')}/${DATABASE}?replicaSet=${SET_NAME}`;
 }

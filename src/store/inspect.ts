@@ -1,4 +1,4 @@
-import mongoose from 'mongoose';
+import mongoose, { type Schema } from 'mongoose';
 import { MOST_TIME } from './bounded.js';
 import { SCHEMAS, type Collections } from './models.js';
 import { EXPIRY_INDEX } from './schema-parts.js';
@@ -35,23 +35,13 @@ export async function inspectCollections(c: Collections): Promise<CollectionStat
       const collection = String(schema.get('collection'));
       const found = existing.find(({ name }) => name === collection) as
         { options?: { validator?: object } } | undefined;
-      const wanted: IndexFacts[] = schema
-        .indexes()
-        .map(([key, options]) => ({ ...options, key }) as IndexFacts);
       const indexes: IndexFacts[] =
         found === undefined ? [] : await db.collection(collection).indexes({ maxTimeMS: MOST_TIME });
-      const byName = new Map(indexes.map((index) => [index.name, index]));
-      const missing = wanted.filter(({ name }) => !byName.has(name)).map(nameOf);
-      const different = wanted
-        .filter((index) => byName.has(index.name) && essence(index) !== essence(byName.get(index.name)))
-        .map(nameOf);
-      const own = new Set(['_id_', ...wanted.map(nameOf)]);
+      const { missing, different, foreign } = compareIndexes(schema, indexes);
       return {
         collection,
         exists: found !== undefined,
-        missing,
-        different,
-        foreign: indexes.map(nameOf).filter((name) => !own.has(name)),
+        ...{ missing, different, foreign },
         growsWithoutEnd: [...missing, ...different].includes(EXPIRY_INDEX),
         hasValidator:
           JSON.stringify(found?.options?.validator) ===
@@ -59,6 +49,23 @@ export async function inspectCollections(c: Collections): Promise<CollectionStat
       };
     }),
   );
+}
+
+/** The names of the indexes that a schema wants and that are not there or differ, and of those it does not know. */
+export function compareIndexes(
+  schema: Pick<Schema, 'indexes'>,
+  indexes: readonly IndexFacts[],
+): Pick<CollectionState, 'missing' | 'different' | 'foreign'> {
+  const wanted = schema.indexes().map(([key, options]) => ({ ...options, key }) as IndexFacts);
+  const byName = new Map(indexes.map((index) => [index.name, index]));
+  const own = new Set(['_id_', ...wanted.map(nameOf)]);
+  return {
+    missing: wanted.filter(({ name }) => !byName.has(name)).map(nameOf),
+    different: wanted
+      .filter((index) => byName.has(index.name) && essence(index) !== essence(byName.get(index.name)))
+      .map(nameOf),
+    foreign: indexes.map(nameOf).filter((name) => !own.has(name)),
+  };
 }
 
 function nameOf({ name }: IndexFacts): string {

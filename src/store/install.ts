@@ -1,11 +1,13 @@
 import type { Connection, mongo } from 'mongoose';
 import { ChronosError, toError } from '../domain/errors.js';
 import { openConnection, unreachable } from './connection.js';
+import { compareIndexes } from './inspect.js';
 import { validatorFor, wholeSchema } from './validators.js';
 
 /** Building an index on a large collection takes minutes: this connection has no socket time-out. */
 const PATIENT = { serverSelectionTimeoutMS: 10_000, connectTimeoutMS: 10_000, maxPoolSize: 4 } as const;
 
+const UNAUTHORIZED = 13;
 const NAMESPACE_EXISTS = 48;
 
 /**
@@ -21,7 +23,9 @@ export async function install(uri: string, signal?: AbortSignal): Promise<void> 
   signal?.addEventListener('abort', giveUp);
   try {
     signal?.throwIfAborted();
-    await Promise.all(connection.modelNames().map((name) => installModel(connection, name)));
+    await Promise.all(connection.modelNames().map((name) => installModel(connection, name))).catch(
+      explainRefusal,
+    );
   } finally {
     signal?.removeEventListener('abort', giveUp);
     await connection.destroy();
@@ -46,7 +50,20 @@ async function installModel(connection: Connection, name: string): Promise<void>
     if (!ours) await refuseForeign(collection, wholeSchema(name, model.schema));
     await db.command({ collMod: collection.collectionName, validator: { $jsonSchema } });
   }
-  await model.createIndexes();
+  const { missing, different } = compareIndexes(model.schema, await collection.indexes());
+  // Asking for indexes that are there needs the right to make them, which a worker need not have.
+  if (missing.length + different.length > 0) await model.createIndexes();
+}
+
+/** Whoever may not install can still work once somebody else has. */
+function explainRefusal(error: unknown): never {
+  if ((error as { code?: unknown }).code !== UNAUTHORIZED) throw error;
+  throw new ChronosError(
+    'NOT_INSTALLED',
+    `the database user may not make the collections and indexes that are missing or out of date: ${toError(error).message}. ` +
+      'Run install once as a user who may (docs/operations.md lists the rights), then start the workers.',
+    { cause: error },
+  );
 }
 
 function ignoreExisting(error: unknown): void {
