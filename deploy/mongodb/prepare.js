@@ -1,0 +1,87 @@
+// For mongosh on a member of a replica set with a key file, over loopback:
+//   mongosh --nodb --quiet deploy/mongodb/prepare.js
+// Initiates the set, makes the superuser, the roles of roles.json and the user that the connection string names. What is
+// there already is brought up to date, so it can be run again at any time.
+//   MEMBERS             host:port of each member, separated by commas; the first is the one this runs beside
+//   ROOT_PASSWORD_FILE  the password of the superuser
+//   MONGODB_URI_FILE    the connection string that workers will use: mongodb://USER:PASSWORD@…/chronos?…
+//   ROLES               the roles of its user, separated by commas
+/* global Mongo, sleep, print */
+const { readFileSync } = require('node:fs');
+const path = require('node:path');
+
+const env = process.env;
+const SET = 'chronos';
+const SUPERUSER = 'root';
+const ALREADY_INITIALIZED = 23;
+const UNAUTHORIZED = 13;
+const ROLE_EXISTS = 51002;
+const USER_EXISTS = 51003;
+
+const members = env.MEMBERS.split(',');
+const password = readFileSync(env.ROOT_PASSWORD_FILE, 'utf8').trim();
+const roles = JSON.parse(readFileSync(env.ROLES_FILE ?? path.join(__dirname, 'roles.json'), 'utf8'));
+const [, user, userPassword] =
+  /^mongodb(?:\+srv)?:\/\/([^:@/]+):([^@/]+)@/.exec(readFileSync(env.MONGODB_URI_FILE, 'utf8').trim()) ?? [];
+if (user === undefined) throw new Error('the connection string names no user and password');
+
+/** Until the servers are up, a primary is elected and the superuser is on the member that was asked. */
+function eventually(what, attempt) {
+  for (let tries = 1; ; tries++) {
+    try {
+      return attempt();
+    } catch (error) {
+      if (tries === 60) throw error;
+      if (tries % 10 === 0) print(`${what}: ${error.message}`);
+      sleep(1000);
+    }
+  }
+}
+
+function unless(codes, attempt) {
+  try {
+    return attempt();
+  } catch (error) {
+    if (!codes.includes(error.code)) throw error;
+    return undefined;
+  }
+}
+
+/** Whoever is on the same machine may do this until there is a user, and only then. */
+function asNobody() {
+  const local = `mongodb://127.0.0.1:${members[0].split(':')[1]}/admin?directConnection=true`;
+  const admin = new Mongo(local).getDB('admin');
+  const config = {
+    _id: SET,
+    // The first is preferred: it has to be the primary for the superuser to be made over loopback.
+    members: members.map((host, _id) => ({ _id, host, priority: _id === 0 ? 2 : 1 })),
+  };
+  unless([ALREADY_INITIALIZED, UNAUTHORIZED], () => admin.runCommand({ replSetInitiate: config }));
+  if (!admin.hello().isWritablePrimary) throw new Error('not the primary yet');
+  const superuser = { createUser: SUPERUSER, pwd: password, roles: ['root'] };
+  unless([UNAUTHORIZED, USER_EXISTS], () => admin.runCommand(superuser));
+}
+
+function asSuperuser() {
+  const login = `${SUPERUSER}:${encodeURIComponent(password)}`;
+  const all = `mongodb://${login}@${members.join(',')}/admin?replicaSet=${SET}&serverSelectionTimeoutMS=2000`;
+  return new Mongo(all).getDB('admin');
+}
+
+const admin = eventually('waiting for the replica set', () => {
+  try {
+    return asSuperuser();
+  } catch {
+    asNobody();
+    return asSuperuser();
+  }
+});
+
+for (const [role, privileges] of Object.entries(roles)) {
+  unless([ROLE_EXISTS], () => admin.runCommand({ createRole: role, privileges, roles: [] }));
+  admin.runCommand({ updateRole: role, privileges, roles: [] });
+}
+const account = { pwd: decodeURIComponent(userPassword), roles: env.ROLES.split(',') };
+unless([USER_EXISTS], () => admin.runCommand({ createUser: decodeURIComponent(user), ...account }));
+admin.runCommand({ updateUser: decodeURIComponent(user), ...account });
+print(`the replica set ${SET} is ready, and ${user} has the roles ${env.ROLES}`);
