@@ -4,6 +4,7 @@ import dotenv from 'dotenv';
 import { pino, type Logger } from 'pino';
 import pretty from 'pino-pretty';
 import { readEnvironment, type WorkerSettings } from './src/config/environment.js';
+import { withSecretFiles } from './src/config/secret-files.js';
 import { attachLogger, ChronosError, Scheduler } from './src/index.js';
 
 /**
@@ -22,7 +23,7 @@ const HANDLERS_GRACE_MS = 2000;
 
 async function main(): Promise<number> {
   dotenv.config({ quiet: true });
-  const settings = readEnvironment(process.env);
+  const settings = readEnvironment(withSecretFiles(process.env, ['MONGODB_URI']));
   const mode = readMode(process.argv[2]);
   const log = createLogger(settings);
   const scheduler = new Scheduler(settings.options);

@@ -25,11 +25,15 @@ const [, user, userPassword] =
   /^mongodb(?:\+srv)?:\/\/([^:@/]+):([^@/]+)@/.exec(readFileSync(env.MONGODB_URI_FILE, 'utf8').trim()) ?? [];
 if (user === undefined) throw new Error('the connection string names no user and password');
 
+// mongosh waits for its own calls where their value is used, and not where it is returned: errors inside `try { return … }`
+// would go past the `catch`.
+
 /** Until the servers are up, a primary is elected and the superuser is on the member that was asked. */
 function eventually(what, attempt) {
   for (let tries = 1; ; tries++) {
     try {
-      return attempt();
+      const result = attempt();
+      return result;
     } catch (error) {
       if (tries === 60) throw error;
       if (tries % 10 === 0) print(`${what}: ${error.message}`);
@@ -40,10 +44,9 @@ function eventually(what, attempt) {
 
 function unless(codes, attempt) {
   try {
-    return attempt();
+    attempt();
   } catch (error) {
     if (!codes.includes(error.code)) throw error;
-    return undefined;
   }
 }
 
@@ -70,10 +73,12 @@ function asSuperuser() {
 
 const admin = eventually('waiting for the replica set', () => {
   try {
-    return asSuperuser();
+    const db = asSuperuser();
+    return db;
   } catch {
     asNobody();
-    return asSuperuser();
+    const db = asSuperuser();
+    return db;
   }
 });
 

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { withSecretFiles } from '../../../src/config/secret-files.js';
+
+describe('secrets in files', () => {
+  let folder: string;
+
+  before(() => (folder = mkdtempSync(path.join(tmpdir(), 'chronos-secrets-'))));
+  after(() => {
+    rmSync(folder, { recursive: true });
+  });
+
+  function file(content: string): string {
+    const name = path.join(folder, 'secret');
+    writeFileSync(name, content);
+    return name;
+  }
+
+  it('are read, without the line end that editors add', () => {
+    const environment = { A_FILE: file('mongodb://host/app\n'), B: 'b', C_FILE: 'unread' };
+    assert.deepEqual(withSecretFiles(environment, ['A', 'B']), { ...environment, A: 'mongodb://host/app' });
+  });
+
+  it('a variable and a file for the same are refused, and so are files without content', () => {
+    const refused = (environment: Record<string, string>, message: RegExp): void => {
+      assert.throws(() => withSecretFiles(environment, ['A']), { code: 'INVALID_ENVIRONMENT', message });
+    };
+    refused({ A: 'a', A_FILE: file('a') }, /A and A_FILE are both set/);
+    refused({ A_FILE: path.join(folder, 'none') }, /A_FILE names a file that cannot be read/);
+    refused({ A_FILE: file(' \n') }, /A_FILE names a file that is empty/);
+  });
+
+  it('an empty name counts as none', () => {
+    assert.deepEqual(withSecretFiles({ A_FILE: '', A: 'a' }, ['A']), { A_FILE: '', A: 'a' });
+  });
+});
