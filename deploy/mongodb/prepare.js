@@ -6,7 +6,7 @@
 //   ROOT_PASSWORD_FILE  the password of the superuser
 //   MONGODB_URI_FILE    the connection string that workers will use: mongodb://USER:PASSWORD@…/chronos?…
 //   ROLES               the roles of its user, separated by commas
-/* global Mongo, sleep, print */
+/* global Mongo, sleep, print, require, __dirname */
 const { readFileSync } = require('node:fs');
 const path = require('node:path');
 
