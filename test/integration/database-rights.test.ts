@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { ChronosError} from '../../src/index.js';
+import type { ChronosError } from '../../src/index.js';
 import { Scheduler, type JobContext, type SchedulerOptions } from '../../src/index.js';
 import { openCollections } from '../../src/store/models.js';
 import { aJob } from '../support/a-job.js';
