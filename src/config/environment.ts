@@ -1,5 +1,7 @@
 import { isTimezone } from '../domain/time-zone.js';
 import type { DaemonOptions } from './call-options.js';
+import { readHttpEnvironment } from './http-environment.js';
+import type { HttpOptions } from './http-options.js';
 import { isMongoUri, MONGO_URI, optionsError, type SchedulerOptions } from './options.js';
 import { duration, listOf, matching, name, oneOf, secret, wholeNumber, type Reader } from './readers.js';
 
@@ -16,6 +18,8 @@ export interface WorkerSettings {
   daemon: DaemonOptions;
   /** `pretty` on a terminal, `json` otherwise, unless set. */
   logFormat: 'pretty' | 'json' | undefined;
+  /** Undefined: nothing listens. */
+  http: HttpOptions | undefined;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -56,6 +60,7 @@ export function readEnvironment(environment: Environment): WorkerSettings {
     handlers: read('HANDLERS', matching('the path of a module', isText)),
     logLevel: read('LOG_LEVEL', oneOf(...LOG_LEVELS)) ?? 'info',
     logFormat: read('LOG_FORMAT', oneOf('pretty', 'json')),
+    http: readHttpEnvironment(read, number, faults),
   };
   if (faults.length > 0) throw optionsError('INVALID_ENVIRONMENT', faults);
   return { ...settings, options: withoutUndefined(options), daemon: withoutUndefined(daemon) };

@@ -40,6 +40,10 @@ describe('readEnvironment', () => {
       HANDLERS: './handlers.js',
       LOG_LEVEL: 'debug',
       LOG_FORMAT: 'json',
+      HTTP_PORT: '8080',
+      HTTP_HOST: '0.0.0.0',
+      HTTP_TOKEN: 'a-token-to-operate',
+      HTTP_READ_TOKEN: 'a-token-to-read-with',
     });
     assert.deepEqual(settings, {
       options: {
@@ -59,6 +63,7 @@ describe('readEnvironment', () => {
       handlers: './handlers.js',
       logLevel: 'debug',
       logFormat: 'json',
+      http: { port: 8080, host: '0.0.0.0', token: 'a-token-to-operate', readToken: 'a-token-to-read-with' },
     });
   });
 
@@ -78,6 +83,10 @@ describe('readEnvironment', () => {
       'TIMEZONE',
       'WORKER_ID',
       'HANDLERS',
+      'HTTP_PORT',
+      'HTTP_HOST',
+      'HTTP_TOKEN',
+      'HTTP_TOKEN_FILE',
     ];
     const empty = Object.fromEntries([...names, 'LOG_LEVEL', 'LOG_FORMAT'].map((name) => [name, ' ']));
     const expected = {
@@ -86,6 +95,7 @@ describe('readEnvironment', () => {
       handlers: undefined,
       logLevel: 'info',
       logFormat: undefined,
+      http: undefined,
     };
     assert.deepEqual(readEnvironment({ MONGODB_URI }), expected);
     assert.deepEqual(readEnvironment({ MONGODB_URI, ...empty }), expected);

@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs';
+import { exposures, hostReader, portReader, tokenReader, type HttpOptions } from './http-options.js';
+import type { Reader } from './readers.js';
+
+/** Reads a variable; undefined when it is absent, or wrong and named among the faults. */
+export type ReadVariable = <T>(variable: string, reader: Reader<T>) => T | undefined;
+
+const NAMES = { host: 'HTTP_HOST', token: 'HTTP_TOKEN', readToken: 'HTTP_READ_TOKEN' };
+
+/** The part of the environment that is about HTTP. Undefined without HTTP_PORT: nothing listens then. */
+export function readHttpEnvironment(
+  read: ReadVariable,
+  number: (reader: Reader<number>) => Reader<number>,
+  faults: string[],
+): HttpOptions | undefined {
+  const port = read('HTTP_PORT', number(portReader));
+  const given = {
+    host: read(NAMES.host, hostReader),
+    token: readSecret(read, NAMES.token, faults),
+    readToken: readSecret(read, NAMES.readToken, faults),
+  };
+  if (port === undefined) return undefined;
+  const { host, token, readToken } = given;
+  const said = {
+    ...(host !== undefined && { host }),
+    ...(token !== undefined && { token }),
+    ...(readToken !== undefined && { readToken }),
+  };
+  // A token that was found wrong is no missing one.
+  if (faults.length === 0) faults.push(...exposures(said, NAMES));
+  return { port, ...said };
+}
+
+/** In the variable itself, or in the file that the variable `…_FILE` names, as container platforms mount secrets. */
+function readSecret(read: ReadVariable, variable: string, faults: string[]): string | undefined {
+  const inFile = `${variable}_FILE`;
+  const direct = read(variable, tokenReader);
+  const path = read(inFile, (value) => value as string);
+  if (path === undefined) return direct;
+  if (direct !== undefined) {
+    faults.push(`${variable} and ${inFile} exclude each other: give one of them`);
+    return undefined;
+  }
+  try {
+    return tokenReader(readFileSync(path, 'utf8').trim(), `the file of ${inFile}`, faults);
+  } catch (error) {
+    faults.push(
+      `${inFile} names a file that cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'unknown'}`,
+    );
+    return undefined;
+  }
+}
