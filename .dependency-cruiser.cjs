@@ -61,7 +61,7 @@ module.exports = {
       from: {
         orphan: true,
         path: '^src/',
-        pathNot: ['^src/(metrics/)?index\\.ts$', '^src/worker/renewal-thread\\.ts$'],
+        pathNot: ['^src/((http|metrics)/)?index\\.ts$', '^src/worker/renewal-thread\\.ts$'],
       },
       to: {},
     },

@@ -5,6 +5,7 @@ import { pino, type Logger } from 'pino';
 import pretty from 'pino-pretty';
 import { readEnvironment, type WorkerSettings } from './src/config/environment.js';
 import { withSecretFiles } from './src/config/secret-files.js';
+import { whileServing } from './src/http/for-worker.js';
 import { attachLogger, ChronosError, Scheduler } from './src/index.js';
 
 /**
@@ -43,8 +44,8 @@ function readMode(argument: string | undefined): keyof typeof MODES {
   );
 }
 
-async function work(scheduler: Scheduler, _: WorkerSettings, log: Logger): Promise<number> {
-  const { left } = await scheduler.forever();
+async function work(scheduler: Scheduler, { http }: WorkerSettings, log: Logger): Promise<number> {
+  const { left } = await whileServing(scheduler, http, log, () => scheduler.forever());
   for (const { id, taskType } of left)
     log.warn({ jobId: id, taskType }, `${taskType} was left unfinished; its lock runs out by itself`);
   return left.length === 0 ? EXIT.clean : EXIT.workLeft;

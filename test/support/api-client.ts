@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+
+type Json = Record<string, unknown>;
+
+interface Parameter {
+  name: string;
+  in: 'path' | 'query';
+  required: boolean;
+  schema: Json;
+}
+
+/** An operation as the document describes it. */
+export interface Operation {
+  method: string;
+  path: string;
+  operationId: string;
+  summary: string;
+  role: 'read' | 'operate' | undefined;
+  parameters: readonly Parameter[];
+  body: Json | undefined;
+  responses: Readonly<Record<string, { content: Record<string, { schema: Json }> }>>;
+}
+
+export interface Call {
+  params?: Record<string, string>;
+  query?: Record<string, string | number | boolean>;
+  body?: unknown;
+  token?: string | undefined;
+  headers?: Record<string, string>;
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  // Whoever asked knows what it is; its shape was checked against the document.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  body: any;
+}
+
+const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
+
+/** A client made from nothing but the document that a worker serves. Every answer is checked against it. */
+export class ApiClient {
+  readonly operations: ReadonlyMap<string, Operation>;
+  readonly document: Json;
+  readonly #address: string;
+  readonly #token: string | undefined;
+  readonly #ajv = new Ajv2020({ strict: true, allowUnionTypes: true });
+  readonly #validators = new Map<string, ValidateFunction>();
+
+  constructor(address: string, document: Json, token: string | undefined) {
+    this.#address = address;
+    this.document = document;
+    this.#token = token;
+    this.#ajv.addFormat('date-time', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    this.#ajv.addSchema({ $id: 'api', ...(pick(document, 'components') as Json) }, 'api', false, false);
+    this.operations = readOperations(document);
+  }
+
+  static async open(address: string, token?: string): Promise<ApiClient> {
+    const response = await fetch(`${address}/api/v1/openapi.json`, {
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    });
+    assert.equal(response.status, 200);
+    return new ApiClient(address, (await response.json()) as Json, token);
+  }
+
+  /** Calls an operation by its id. The status has to be one that the document has for it. */
+  async call(operationId: string, call: Call = {}): Promise<Answer> {
+    const operation = this.operations.get(operationId);
+    assert.ok(operation, `the document has no operation ${operationId}`);
+    const { token = this.#token, body, headers = {} } = call;
+    const hasBody = operation.body !== undefined;
+    const response = await fetch(this.urlOf(operation, call), {
+      method: operation.method.toUpperCase(),
+      headers: {
+        ...(token !== undefined && token !== '' && { authorization: `Bearer ${token}` }),
+        ...(hasBody && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(hasBody && { body: JSON.stringify(body ?? {}) }),
+    });
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: await this.#read(operation, response),
+    };
+  }
+
+  /** The same, and it has to succeed. */
+  async done(operationId: string, call: Call = {}): Promise<Answer['body']> {
+    const { status, body } = await this.call(operationId, call);
+    assert.ok(status === 200 || status === 201, `${operationId}: ${status} ${JSON.stringify(body)}`);
+    return body as unknown;
+  }
+
+  urlOf({ path }: Operation, { params = {}, query = {} }: Call): string {
+    const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
+    const search = new URLSearchParams(Object.entries(query).map(([key, value]) => [key, String(value)]));
+    return `${this.#address}${filled}${search.size === 0 ? '' : `?${search.toString()}`}`;
+  }
+
+  async #read({ operationId, responses }: Operation, response: Response): Promise<unknown> {
+    const text = await response.text();
+    const described = responses[String(response.status)];
+    assert.ok(
+      described,
+      `${operationId} answers ${response.status}, which its document does not have: ${text}`,
+    );
+    const type = response.headers.get('content-type')?.split(';')[0] ?? '';
+    const content = described.content[type];
+    assert.ok(
+      content,
+      `${operationId} ${response.status} comes as ${type}, which its document does not have`,
+    );
+    if (!type.endsWith('json')) return text;
+    const value: unknown = JSON.parse(text);
+    const key = `${operationId} ${response.status}`;
+    const validate = this.#validators.get(key) ?? this.#ajv.compile(resolved(content.schema));
+    this.#validators.set(key, validate);
+    assert.ok(validate(value), `${key}: ${this.#ajv.errorsText(validate.errors)}\n${text.slice(0, 2000)}`);
+    return value;
+  }
+}
+
+/** The document refers to its own components only. */
+function resolved(schema: Json): Json {
+  const { $ref } = schema;
+  return typeof $ref === 'string' ? { $ref: $ref.replace('#', 'api#') } : schema;
+}
+
+function readOperations(document: Json): Map<string, Operation> {
+  const found = new Map<string, Operation>();
+  for (const [path, methods] of Object.entries(document['paths'] as Record<string, Json>)) {
+    for (const [method, described] of Object.entries(methods)) {
+      assert.ok(METHODS.includes(method), `${path} has ${method}`);
+      const operation = described as Json;
+      const { operationId, summary, responses } = operation as unknown as Operation;
+      assert.ok(!found.has(operationId), `${operationId} comes twice`);
+      const requestBody = operation['requestBody'] as
+        { content: Record<string, { schema: Json }> } | undefined;
+      found.set(operationId, {
+        ...{ method, path, operationId, summary, responses },
+        role: operation['x-role'] as Operation['role'],
+        parameters: (operation['parameters'] ?? []) as Parameter[],
+        body: requestBody?.content['application/json']?.schema,
+      });
+    }
+  }
+  return found;
+}
+
+function pick(from: Json, key: string): Json {
+  return { [key]: from[key] };
+}
