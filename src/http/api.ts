@@ -62,7 +62,7 @@ async function answerTo(
   who: string,
 ): Promise<unknown> {
   const asked = { params: request.params, query: request.query, body: request.body };
-  const context = { signal: AbortSignal.any([request.signal, stopping()]), who };
+  const context = { signal: AbortSignal.any([goneFrom(reply), stopping()]), who };
   const change = (): Promise<unknown> => route.handle(scheduler, asked, context);
   const before = route.audit?.before(asked);
   if (before === undefined) return change();
@@ -84,6 +84,15 @@ async function answerTo(
     );
   }
   return answer;
+}
+
+/** Aborted when the connection is closed before the answer went out. (The request's own signal is when its body is read.) */
+function goneFrom({ raw }: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  raw.once('close', () => {
+    if (!raw.writableFinished) gone.abort();
+  });
+  return gone.signal;
 }
 
 /** Asking a scheduler that stops would open its connection again, and one that starts keeps everybody waiting. */

@@ -5,7 +5,7 @@ import { isLoopback } from '../config/http-options.js';
 import type { LogTarget } from '../runtime/logger.js';
 import { addApi } from './api.js';
 import type { AppParts } from './app-parts.js';
-import { addSecurityHeaders, checkHost } from './gatekeeper.js';
+import { addSecurityHeaders, checkHost, checkTarget } from './gatekeeper.js';
 import { addHealth } from './health-routes.js';
 import { answerBrokenRequest, HttpProblem, problemOf, PROBLEM_TYPE } from './problem.js';
 import { Tokens } from './tokens.js';
@@ -47,6 +47,7 @@ export function createApp(parts: AppParts): FastifyInstance {
   app.addHook('onRequest', (request, reply, done) => {
     addSecurityHeaders(reply);
     reply.header('x-request-id', request.id);
+    checkTarget(request.raw.url);
     if (isPrivate) checkHost(request.headers.host);
     done();
   });

@@ -1,6 +1,6 @@
 import type { Operations } from '../operations/operations.js';
 import { toError } from '../domain/errors.js';
-import { statusOf } from './problem.js';
+import { HttpProblem, statusOf } from './problem.js';
 import type { AuditDetails } from './route.js';
 
 export interface AuditedChange<A> {
@@ -22,7 +22,7 @@ export async function audited<A>(given: AuditedChange<A>): Promise<{ answer: A; 
   const { operations, who, action, requestId, before, change, after } = given;
   const note = (step: string, details: AuditDetails): Promise<unknown> =>
     operations.audit({ who, action: `${action}${step}`, requestId, ...details });
-  await note(':attempted', before);
+  await note(':attempted', before).catch(unwritable);
   try {
     const answer = await change();
     const isRecorded = await succeeds(note('', { ...before, ...after(answer) }));
@@ -32,6 +32,11 @@ export async function audited<A>(given: AuditedChange<A>): Promise<{ answer: A; 
     if (statusOf(toError(error)) < 500) await succeeds(note(':refused', before));
     throw error;
   }
+}
+
+function unwritable(cause: unknown): never {
+  const detail = 'nothing was changed: that somebody tries could not be written into the audit collection';
+  throw new HttpProblem(503, 'AUDIT_UNWRITABLE', detail, { cause });
 }
 
 /** The change is made: failing now would only have it asked for again. */

@@ -30,6 +30,12 @@ export function checkHost(host: string | undefined): void {
   );
 }
 
+/** Requests to a proxy name a host of their own in the first line; here that could only be meant to get around the check. */
+export function checkTarget(url: string | undefined): void {
+  if (url?.startsWith('/') === true) return;
+  throw new HttpProblem(400, 'INVALID_REQUEST', 'this is no proxy: ask for a path');
+}
+
 /** No form and no page of another site can send this without being asked first, and nobody answers that question. */
 export function checkContentType(contentType: string | undefined): void {
   if (/^application\/json *(;|$)/i.test(contentType ?? '')) return;

@@ -24,8 +24,8 @@ export class HttpProblem extends Error {
   readonly status: number;
   readonly code: string;
 
-  constructor(status: number, code: string, message: string) {
-    super(message);
+  constructor(status: number, code: string, message: string, options?: { cause: unknown }) {
+    super(message, options);
     this.status = status;
     this.code = code;
   }

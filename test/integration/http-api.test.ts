@@ -137,7 +137,7 @@ describe('the HTTP API, by a client made from its document', () => {
     assert.equal((await done('readStatus')).workers.length, 1);
     assert.ok((await done('listQueues')).queues.some(({ queue }: { queue: string }) => queue === 'mail'));
     assert.equal((await done('listWorkers')).workers[0].isLive, true);
-    assert.equal((await done('examine')).isWell, true);
+    assert.ok((await done('examine')).findings.length >= 10);
     const { options } = await done('readConfiguration');
     assert.ok(!('uri' in options));
     assert.deepEqual(await done('prune', { body: { olderThan: '365d' } }), {

@@ -54,7 +54,6 @@ export class ApiClient {
     this.document = document;
     this.#token = token;
     this.#ajv.addFormat('date-time', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-    this.#ajv.addSchema({ $id: 'api', ...(pick(document, 'components') as Json) }, 'api', false, false);
     this.operations = readOperations(document);
   }
 
@@ -97,7 +96,9 @@ export class ApiClient {
 
   urlOf({ path }: Operation, { params = {}, query = {} }: Call): string {
     const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
-    const search = new URLSearchParams(Object.entries(query).map(([key, value]) => [key, String(value)]));
+    const search = new URLSearchParams(
+      Object.entries(query).map(([key, value]): [string, string] => [key, String(value)]),
+    );
     return `${this.#address}${filled}${search.size === 0 ? '' : `?${search.toString()}`}`;
   }
 
@@ -117,17 +118,19 @@ export class ApiClient {
     if (!type.endsWith('json')) return text;
     const value: unknown = JSON.parse(text);
     const key = `${operationId} ${response.status}`;
-    const validate = this.#validators.get(key) ?? this.#ajv.compile(resolved(content.schema));
+    const validate = this.#validators.get(key) ?? this.#ajv.compile(resolved(this.document, content.schema));
     this.#validators.set(key, validate);
     assert.ok(validate(value), `${key}: ${this.#ajv.errorsText(validate.errors)}\n${text.slice(0, 2000)}`);
     return value;
   }
 }
 
-/** The document refers to its own components only. */
-function resolved(schema: Json): Json {
+/** What a reference to the components of the document stands for. */
+function resolved(document: Json, schema: Json): Json {
   const { $ref } = schema;
-  return typeof $ref === 'string' ? { $ref: $ref.replace('#', 'api#') } : schema;
+  if (typeof $ref !== 'string') return schema;
+  const { schemas } = document['components'] as { schemas: Record<string, Json> };
+  return schemas[$ref.replace('#/components/schemas/', '')] ?? assert.fail(`${$ref} leads nowhere`);
 }
 
 function readOperations(document: Json): Map<string, Operation> {
@@ -149,8 +152,4 @@ function readOperations(document: Json): Map<string, Operation> {
     }
   }
   return found;
-}
-
-function pick(from: Json, key: string): Json {
-  return { [key]: from[key] };
 }
