@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { serveHttp } from '../../src/http/index.js';
+import { inProcess } from '../support/by-hand.js';
+import { nextEvent, signal } from '../support/events.js';
+import { readExposition } from '../support/exposition.js';
+import { useSharedDatabase } from '../support/shared-database.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
+import { until } from '../support/until.js';
+import { killWorkers, WorkerProcess } from '../support/worker-process.js';
+
+interface Ready {
+  status: number;
+  body: { status: string; reasons: string[]; state: string };
+}
+
+async function readiness(address: string): Promise<Ready> {
+  const response = await fetch(`${address}/readyz`);
+  return { status: response.status, body: (await response.json()) as Ready['body'] };
+}
+
+async function statusOf(url: string): Promise<number> {
+  const response = await fetch(url);
+  await response.body?.cancel();
+  return response.status;
+}
+
+describe('health over HTTP', () => {
+  const database = useSharedDatabase();
+
+  it('F7 B13 is ready while the worker runs, says why when it does not, and scrapes its metrics', async () => {
+    const scheduler = database.scheduler(inProcess);
+    const server = await serveHttp(scheduler, { port: 0 });
+    try {
+      const { address } = server;
+      assert.equal(await statusOf(`${address}/healthz`), 200);
+      const before = await readiness(address);
+      assert.deepEqual([before.status, before.body.reasons], [503, ['the worker is Stopped, not Running']]);
+
+      const cycle = nextEvent(scheduler, 'worker:cycle', ({ operation }) => operation !== 'watch locks');
+      await scheduler.start();
+      await cycle;
+      const during = await readiness(address);
+      assert.deepEqual([during.status, during.body.status, during.body.reasons], [200, 'ready', []]);
+      const scraped = await fetch(`${address}/metrics`);
+      assert.equal(scraped.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
+      const families = readExposition(await scraped.text());
+      const running = families
+        .get('chronos_worker_state')
+        ?.samples.find(({ labels }) => labels['state'] === 'Running');
+      assert.equal(running?.value, 1);
+
+      const [started, go] = [signal(), signal()];
+      scheduler.registerHandler('waits', () => (started.fire(), go.promise));
+      await scheduler.dispatch('waits');
+      await started.promise;
+      const stopped = scheduler.stop();
+      const stopping = await readiness(address);
+      assert.deepEqual(
+        [stopping.status, stopping.body.reasons],
+        [503, ['the worker is Stopping, not Running']],
+      );
+      assert.equal(await statusOf(`${address}/healthz`), 200);
+      assert.equal(await statusOf(`${address}/api/v1/jobs`), 503);
+      go.fire();
+      await stopped;
+      const refused = await fetch(`${address}/api/v1/jobs`);
+      assert.equal(((await refused.json()) as { code: string }).code, 'WORKER_STOPPING');
+      assert.equal(scheduler.load.connection, null, 'nobody opened the connection again');
+
+      await scheduler.start();
+      assert.equal(await statusOf(`${address}/api/v1/jobs`), 200);
+    } finally {
+      await server.close();
+    }
+  });
+
+  describe('of a worker process', () => {
+    let proxy: TcpProxy;
+
+    beforeEach(() => {
+      const { hostname, port } = new URL(database.uri);
+      proxy = new TcpProxy(hostname, Number(port));
+    });
+    afterEach(async () => {
+      await killWorkers();
+      await proxy.cut();
+    });
+
+    const throughProxy = (): string => {
+      const uri = new URL(database.uri);
+      uri.port = String(proxy.port);
+      uri.search = '?directConnection=true';
+      return uri.href;
+    };
+
+    it('B13 follows it from a start without a database through an outage to its stop', async () => {
+      await proxy.reserve();
+      const worker = new WorkerProcess('w1', {
+        MONGODB_URI: throughProxy(),
+        HANDLERS: '',
+        HTTP_PORT: '0',
+        POLL_INTERVAL: '100',
+        LOCK_TIMEOUT: '2s',
+      });
+      const line = await worker.line(({ msg }) => msg.startsWith('answers over HTTP'));
+      const address = String(line['address']);
+      await worker.line(({ state }) => state === 'Starting');
+      const starting = await readiness(address);
+      assert.deepEqual(
+        [starting.status, starting.body.reasons],
+        [503, ['the worker is Starting, not Running']],
+      );
+      assert.equal(await statusOf(`${address}/healthz`), 200);
+      assert.equal(await statusOf(`${address}/api/v1/status`), 503);
+
+      await proxy.mend();
+      await until('it is ready', async () => (await readiness(address)).status === 200);
+      assert.equal(await statusOf(`${address}/api/v1/status`), 200);
+
+      await proxy.cut();
+      await until('it is not', async () => (await readiness(address)).status === 503);
+      const { reasons } = (await readiness(address)).body;
+      assert.ok(reasons.includes('MongoDB cannot be reached, or has no primary'), reasons.join());
+      assert.equal(await statusOf(`${address}/healthz`), 200);
+      assert.equal(await statusOf(`${address}/metrics`), 200);
+
+      await proxy.mend();
+      await until('it is ready again', async () => (await readiness(address)).status === 200);
+      worker.signal('SIGTERM');
+      assert.deepEqual(await worker.exited, { code: 0, signal: null });
+      assert.ok(!worker.stderr.includes('keeps the process alive'), worker.stderr);
+    });
+
+    it('B13 not ready at once when told to stop, alive until the jobs are done, gone with connections still open', async () => {
+      const worker = await WorkerProcess.start('w1', { MONGODB_URI: database.uri, HTTP_PORT: '0' });
+      const { address, port } = await worker.line(({ msg }) => msg.startsWith('answers over HTTP'));
+      await until('it is ready', async () => (await readiness(String(address))).status === 200);
+      const idle = connect(Number(port), '127.0.0.1');
+      await once(idle, 'connect');
+      const halfSent = connect(Number(port), '127.0.0.1');
+      halfSent.write('POST /api/v1/prune HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n');
+      for (const socket of [idle, halfSent]) socket.on('error', () => undefined);
+
+      const { id } = await database.scheduler(inProcess).dispatch('slow', { ms: 1500 });
+      await worker.line(({ msg, jobId }) => msg === 'slow started' && jobId === id);
+      worker.signal('SIGTERM');
+      await worker.line(({ state }) => state === 'Stopping');
+      const stopping = await readiness(String(address));
+      assert.deepEqual(
+        [stopping.status, stopping.body.reasons],
+        [503, ['the worker is Stopping, not Running']],
+      );
+      assert.equal(await statusOf(`${String(address)}/healthz`), 200);
+      assert.deepEqual(await worker.exited, { code: 0, signal: null });
+      assert.ok(!worker.stderr.includes('keeps the process alive'), worker.stderr);
+      assert.equal((await database.collections.jobs.findOne({ _id: id }))?.status, 'COMPLETED');
+    });
+
+    it('ends with 2 and a sentence where it would be open to everybody, or the port is taken', async () => {
+      const open = new WorkerProcess('w1', {
+        MONGODB_URI: database.uri,
+        HTTP_PORT: '0',
+        HTTP_HOST: '0.0.0.0',
+      });
+      assert.equal((await open.exited).code, 2);
+      assert.match(
+        open.stderr,
+        /HTTP_HOST is '0\.0\.0\.0', where other machines can reach it: set HTTP_TOKEN/,
+      );
+      await proxy.mend();
+      const taken = new WorkerProcess('w2', {
+        MONGODB_URI: database.uri,
+        HANDLERS: '',
+        HTTP_PORT: String(proxy.port),
+      });
+      assert.equal((await taken.exited).code, 2);
+      assert.match(taken.stderr, /cannot listen on 127\.0\.0\.1.*EADDRINUSE/);
+    });
+  });
+});
