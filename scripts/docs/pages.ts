@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { metricTable } from './metrics.js';
+import { routeTable } from './routes.js';
 import { fill, frequencyTable, optionTable, transitionTable } from './tables.js';
 
 const ROOT = new URL('../../', import.meta.url);
@@ -17,6 +18,7 @@ export async function generatePages(): Promise<{ path: URL; now: string; wanted:
   const scheduleOptions = await read('src/config/schedule-options.ts');
   const eventsPage = await read('docs/events.md');
   const metricsPage = await read('docs/metrics.md');
+  const httpPage = await read('docs/http-api.md');
   const events = optionTable(await read('src/domain/events.ts'), 'SchedulerEvents', 'event');
   const tables = {
     scheduler: optionTable(options, 'SchedulerOptions'),
@@ -50,6 +52,15 @@ export async function generatePages(): Promise<{ path: URL; now: string; wanted:
         fill(metricsPage, 'metrics', await metricTable()),
         'options',
         optionTable(await read('src/metrics/attach.ts'), 'MetricsOptions'),
+      ),
+    },
+    {
+      path: new URL('docs/http-api.md', ROOT),
+      now: httpPage,
+      wanted: fill(
+        fill(httpPage, 'routes', routeTable()),
+        'options',
+        optionTable(await read('src/config/http-options.ts'), 'HttpOptions'),
       ),
     },
   ];

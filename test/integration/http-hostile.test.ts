@@ -104,7 +104,7 @@ describe('hostile requests', () => {
       const { operationId, body } = operation;
       if (body === undefined) continue;
       const good = required(operation);
-      const properties = Object.keys((body['properties'] ?? {}) as object);
+      const properties = Object.keys(body['properties'] ?? {});
       for (const name of properties) {
         for (const value of OPERATORS)
           await refused(
@@ -126,8 +126,8 @@ describe('hostile requests', () => {
       }
       for (const extra of ['$where', 'unknown', 'prototype', '_id'])
         await refused(operationId, { params: { id: 'x' }, body: { ...good, [extra]: 'x' } }, 400);
-      for (const whole of [[], null, 'text', 1])
-        await refused(operationId, { params: { id: 'x' }, body: whole === null ? [null] : whole }, 400);
+      for (const whole of [[], [null], 'text', 1])
+        await refused(operationId, { params: { id: 'x' }, body: whole }, 400);
     }
     const filter = { taskType: { $ne: 'x' } };
     await refused('cancelJobs', { body: { filter } }, 400);

@@ -30,12 +30,40 @@ export interface Call {
   headers?: Record<string, string>;
 }
 
+/** What answers have, whichever has it: whoever asked knows, and its shape was checked against the document. */
+export interface Answered {
+  id: string;
+  jobId: string;
+  answer: string;
+  status: string | number;
+  next: string | null;
+  job: { payload: unknown; held: { reason: string } };
+  jobs: { id: string }[];
+  executions: { id: string; outcome: string }[];
+  matching: { count: number };
+  outcome: { changed: number };
+  rule: { cron: string };
+  paused: { by: string };
+  nextRuns: string[];
+  existing: number;
+  schedules: { id: string }[];
+  definitions: { name: string }[];
+  differences: unknown[];
+  workers: { isLive: boolean }[];
+  queues: { queue: string }[];
+  findings: unknown[];
+  options: object;
+  entries: unknown[];
+  type: string;
+  code: string;
+  detail: string;
+  requestId: string;
+}
+
 export interface Answer {
   status: number;
   headers: Headers;
-  // Whoever asked knows what it is; its shape was checked against the document.
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
-  body: any;
+  body: Answered;
 }
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
@@ -88,10 +116,10 @@ export class ApiClient {
   }
 
   /** The same, and it has to succeed. */
-  async done(operationId: string, call: Call = {}): Promise<Answer['body']> {
+  async done(operationId: string, call: Call = {}): Promise<Answered> {
     const { status, body } = await this.call(operationId, call);
     assert.ok(status === 200 || status === 201, `${operationId}: ${status} ${JSON.stringify(body)}`);
-    return body as unknown;
+    return body;
   }
 
   urlOf({ path }: Operation, { params = {}, query = {} }: Call): string {
@@ -102,7 +130,7 @@ export class ApiClient {
     return `${this.#address}${filled}${search.size === 0 ? '' : `?${search.toString()}`}`;
   }
 
-  async #read({ operationId, responses }: Operation, response: Response): Promise<unknown> {
+  async #read({ operationId, responses }: Operation, response: Response): Promise<Answered> {
     const text = await response.text();
     const described = responses[String(response.status)];
     assert.ok(
@@ -115,13 +143,13 @@ export class ApiClient {
       content,
       `${operationId} ${response.status} comes as ${type}, which its document does not have`,
     );
-    if (!type.endsWith('json')) return text;
+    if (!type.endsWith('json')) return {} as Answered;
     const value: unknown = JSON.parse(text);
     const key = `${operationId} ${response.status}`;
     const validate = this.#validators.get(key) ?? this.#ajv.compile(resolved(this.document, content.schema));
     this.#validators.set(key, validate);
     assert.ok(validate(value), `${key}: ${this.#ajv.errorsText(validate.errors)}\n${text.slice(0, 2000)}`);
-    return value;
+    return value as Answered;
   }
 }
 

@@ -19,7 +19,7 @@ import {
 const LARGEST_PAGE = 200;
 
 export const name = text(200);
-export const reason = text(500, 'why; kept with what it changes, and in no log');
+export const reason = text(500, 'why; kept with the job or schedule');
 export const status = oneOf(...JOB_STATUSES);
 
 /** Milliseconds, or text with its unit. */
