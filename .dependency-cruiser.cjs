@@ -48,6 +48,14 @@ module.exports = {
       to: { path: '(^|/)node_modules/(mongoose|mongodb)/' },
     },
     {
+      name: 'http-loaded-when-used',
+      comment:
+        'Whoever does not answer over HTTP does not load the server: only for-worker.ts is imported, and it waits.',
+      severity: 'error',
+      from: { path: '^(worker\\.ts|src/)', pathNot: '^src/http/(?!for-worker)' },
+      to: { path: '^src/http/(?!for-worker)', dynamic: false },
+    },
+    {
       name: 'no-cycles',
       comment: 'A cycle is one module in two files, or a part that belongs elsewhere.',
       severity: 'error',

@@ -4,6 +4,7 @@ import type { Scheduler } from '../../src/index.js';
 import { ApiClient, type Answered } from '../support/api-client.js';
 import { inProcess } from '../support/by-hand.js';
 import { useSharedDatabase } from '../support/shared-database.js';
+import { until } from '../support/until.js';
 
 const TOKEN = 'a-token-to-operate-with';
 const READ_TOKEN = 'a-token-to-read-with';
@@ -256,6 +257,30 @@ describe('the HTTP API, by a client made from its document', () => {
     const { status, body } = await api.call('listJobs', { query: { limit: 201 } });
     assert.equal(status, 400);
     assert.match(body.detail, /querystring\/limit must be <= 200/);
+  });
+
+  it('leaves the rest alone when whoever asked for a change of many is gone', async () => {
+    await scheduler.dispatchMany(
+      Array.from({ length: 2000 }, () => ({ taskType: 'works', payload: null, options: { delay: '1h' } })),
+    );
+    const { jobs, audit } = database.collections;
+    const leaving = new AbortController();
+    const asked = fetch(`${server.address}/api/v1/bulk/jobs/cancel`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+      body: '{"all":true}',
+      signal: leaving.signal,
+    });
+    await until('it has begun', async () => (await jobs.countDocuments({ status: 'CANCELLED' })) > 0);
+    leaving.abort();
+    await assert.rejects(asked);
+    await until(
+      'it is written down',
+      async () => (await audit.countDocuments({ action: 'cancelJobs' })) === 1,
+    );
+    const changed = (await audit.findOne({ action: 'cancelJobs' }))?.counts?.['changed'] ?? 0;
+    assert.ok(changed > 0 && changed < 2000, String(changed));
+    assert.equal(await jobs.countDocuments({ status: 'CANCELLED' }), changed);
   });
 
   it('B13 writes down who did what, before it is done and after', async () => {
