@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { isLoopback } from '../config/http-options.js';
+import { withoutCredentials } from '../domain/errors.js';
 import type { LogTarget } from '../runtime/logger.js';
 import { addApi } from './api.js';
 import type { AppParts } from './app-parts.js';
@@ -97,7 +98,10 @@ function fail(error: Error, request: FastifyRequest, reply: FastifyReply, log: L
   const { problem, isUnexpected } = problemOf(error, request.id);
   if (isUnexpected) {
     const { method, routeOptions } = request;
-    log?.error({ err: error, requestId: request.id }, `${method} ${routeOptions.url ?? ''} failed`);
+    log?.error(
+      { err: withoutCredentials(error), requestId: request.id },
+      `${method} ${routeOptions.url ?? ''} failed`,
+    );
   }
   addSecurityHeaders(reply);
   reply.header('x-request-id', request.id);

@@ -90,7 +90,10 @@ export function problemOf(
     code,
     requestId,
   };
-  return { problem, isUnexpected: status === 500 };
+  return {
+    problem,
+    isUnexpected: status === 500 || (error instanceof HttpProblem && error.cause !== undefined),
+  };
 }
 
 function explain(error: Error): { status: number; code: string; detail: string } {

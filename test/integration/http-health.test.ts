@@ -133,6 +133,42 @@ describe('health over HTTP', () => {
       assert.ok(!worker.stderr.includes('keeps the process alive'), worker.stderr);
     });
 
+    it('B13 without a database the API says so, and changes nothing that it could not write down', async () => {
+      await proxy.mend();
+      const scheduler = database.scheduler({ ...inProcess, uri: throughProxy() });
+      const told: string[] = [];
+      const tell = (_: object, message: string): unknown => told.push(message);
+      const log = { debug: tell, info: tell, warn: tell, error: tell };
+      const server = await serveHttp(scheduler, { port: 0, token: 'a-token-to-operate-with', log });
+      try {
+        await scheduler.start();
+        await proxy.cut();
+        const headers = {
+          authorization: 'Bearer a-token-to-operate-with',
+          'content-type': 'application/json',
+        };
+        const codeOf = async (path: string, body: string | null): Promise<unknown> => {
+          const method = body === null ? 'GET' : 'POST';
+          const response = await fetch(`${server.address}/api/v1${path}`, { method, headers, body });
+          assert.deepEqual([response.status, response.headers.get('retry-after')], [503, '5']);
+          return ((await response.json()) as { code: string }).code;
+        };
+        assert.deepEqual(
+          await Promise.all([
+            codeOf('/jobs', null),
+            codeOf('/status', null),
+            codeOf('/jobs', '{"taskType":"x"}'),
+          ]),
+          ['MONGODB_UNREACHABLE', 'MONGODB_UNREACHABLE', 'AUDIT_UNWRITABLE'],
+        );
+        assert.deepEqual(told, ['POST /api/v1/jobs failed']);
+        assert.equal(await database.collections.jobs.countDocuments(), 0);
+      } finally {
+        await proxy.mend();
+        await server.close();
+      }
+    });
+
     it('B13 not ready at once when told to stop, alive until the jobs are done, gone with connections still open', async () => {
       const worker = await WorkerProcess.start('w1', { MONGODB_URI: database.uri, HTTP_PORT: '0' });
       const { address, port } = await worker.line(({ msg }) => msg.startsWith('answers over HTTP'));
