@@ -4,7 +4,6 @@ import dotenv from 'dotenv';
 import { pino, type Logger } from 'pino';
 import pretty from 'pino-pretty';
 import { readEnvironment, type WorkerSettings } from './src/config/environment.js';
-import { withSecretFiles } from './src/config/secret-files.js';
 import { whileServing } from './src/http/for-worker.js';
 import { attachLogger, ChronosError, Scheduler } from './src/index.js';
 
@@ -24,7 +23,7 @@ const HANDLERS_GRACE_MS = 2000;
 
 async function main(): Promise<number> {
   dotenv.config({ quiet: true });
-  const settings = readEnvironment(withSecretFiles(process.env, ['MONGODB_URI']));
+  const settings = readEnvironment(process.env);
   const mode = readMode(process.argv[2]);
   const log = createLogger(settings);
   const scheduler = new Scheduler(settings.options);

@@ -4,6 +4,7 @@ import { readHttpEnvironment } from './http-environment.js';
 import type { HttpOptions } from './http-options.js';
 import { isMongoUri, MONGO_URI, optionsError, type SchedulerOptions } from './options.js';
 import { duration, listOf, matching, name, oneOf, secret, wholeNumber, type Reader } from './readers.js';
+import { withSecretFiles } from './secret-files.js';
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -24,9 +25,13 @@ export interface WorkerSettings {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/** Also read from the file that `<variable>_FILE` names. */
+const SECRETS = ['MONGODB_URI', 'HTTP_TOKEN', 'HTTP_READ_TOKEN'] as const;
+
 /** Reads the environment of a worker process; every fault is named in one error. */
-export function readEnvironment(environment: Environment): WorkerSettings {
+export function readEnvironment(given: Environment): WorkerSettings {
   const faults: string[] = [];
+  const environment = withSecretFiles(given, SECRETS, faults);
   /** An empty variable counts as absent: `CONCURRENCY= npm start` must not mean zero. */
   function read<T>(variable: string, reader: Reader<T>): T | undefined {
     const text = environment[variable]?.trim();

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { exposures, hostReader, portReader, tokenReader, type HttpOptions } from './http-options.js';
 import type { Reader } from './readers.js';
 
@@ -16,8 +15,8 @@ export function readHttpEnvironment(
   const port = read('HTTP_PORT', number(portReader));
   const given = {
     host: read(NAMES.host, hostReader),
-    token: readSecret(read, NAMES.token, faults),
-    readToken: readSecret(read, NAMES.readToken, faults),
+    token: read(NAMES.token, tokenReader),
+    readToken: read(NAMES.readToken, tokenReader),
   };
   if (port === undefined) return undefined;
   const { host, token, readToken } = given;
@@ -29,24 +28,4 @@ export function readHttpEnvironment(
   // A token that was found wrong is no missing one.
   if (faults.length === 0) faults.push(...exposures(said, NAMES));
   return { port, ...said };
-}
-
-/** In the variable itself, or in the file that the variable `…_FILE` names, as container platforms mount secrets. */
-function readSecret(read: ReadVariable, variable: string, faults: string[]): string | undefined {
-  const inFile = `${variable}_FILE`;
-  const direct = read(variable, tokenReader);
-  const path = read(inFile, (value) => value as string);
-  if (path === undefined) return direct;
-  if (direct !== undefined) {
-    faults.push(`${variable} and ${inFile} exclude each other: give one of them`);
-    return undefined;
-  }
-  try {
-    return tokenReader(readFileSync(path, 'utf8').trim(), `the file of ${inFile}`, faults);
-  } catch (error) {
-    faults.push(
-      `${inFile} names a file that cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'unknown'}`,
-    );
-    return undefined;
-  }
 }

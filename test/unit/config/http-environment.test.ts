@@ -98,7 +98,7 @@ describe('the HTTP part of the environment', () => {
 
   it('names what does not go together, and what cannot be read', () => {
     const HTTP_TOKEN_FILE = file('token', TOKEN);
-    assert.match(faultOf({ HTTP_PORT: '1', HTTP_TOKEN: TOKEN, HTTP_TOKEN_FILE }), /exclude each other/);
+    assert.match(faultOf({ HTTP_PORT: '1', HTTP_TOKEN: TOKEN, HTTP_TOKEN_FILE }), /are both set/);
     assert.match(
       faultOf({ HTTP_PORT: '1', HTTP_TOKEN: TOKEN, HTTP_READ_TOKEN: TOKEN }),
       /HTTP_READ_TOKEN and HTTP_TOKEN must differ/,
