@@ -1,5 +1,5 @@
 // Imports point downward only:
-//   worker.ts, cli, http, metrics → scheduler.ts, parts.ts → dispatch, worker, schedules, built-in, maintenance, operations → store → runtime, config → domain
+//   worker.ts, cli, http, metrics, process → scheduler.ts, parts.ts → dispatch, worker, schedules, built-in, maintenance, operations → store → runtime, config → domain
 // src/index.ts is the list of public exports and may name anything.
 
 const domain = '^src/domain/';
@@ -8,7 +8,7 @@ const runtime = '^src/runtime/';
 const store = '^src/store/';
 const services = '^src/(dispatch|worker|schedules|built-in|maintenance|operations)/';
 const scheduler = '^src/(scheduler|schedule-api|run-once|lifetime|load|parts)\\.ts$';
-const adapters = '^src/(cli|http|metrics)/';
+const adapters = '^src/(cli|http|metrics|process)/';
 
 /** What matches `from` may import of this project only itself and what matches one of `below`. */
 function onlyDownward(name, from, ...below) {
