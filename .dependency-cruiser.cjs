@@ -69,7 +69,11 @@ module.exports = {
       from: {
         orphan: true,
         path: '^src/',
-        pathNot: ['^src/((http|metrics)/)?index\\.ts$', '^src/worker/renewal-thread\\.ts$'],
+        pathNot: [
+          '^src/((http|metrics)/)?index\\.ts$',
+          '^src/worker/renewal-thread\\.ts$',
+          '^src/cli/main\\.ts$',
+        ],
       },
       to: {},
     },

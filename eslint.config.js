@@ -22,7 +22,7 @@ const ambient = [
 const environment = {
   selector: "MemberExpression[object.name='process'][property.name='env']",
   message:
-    'The environment is read in worker.ts, src/config/environment.ts and src/config/process.ts only; take an option instead.',
+    'The environment is read in worker.ts, src/cli/main.ts, src/config/environment.ts and src/config/process.ts only; take an option instead.',
 };
 
 const onlyTheStore = 'Only src/store talks to MongoDB.';
@@ -66,7 +66,7 @@ export default defineConfig(
     rules: { 'no-restricted-syntax': ['error', environment] },
   },
   {
-    files: ['src/config/environment.ts', 'src/config/process.ts'],
+    files: ['src/config/environment.ts', 'src/config/process.ts', 'src/cli/main.ts'],
     rules: { 'no-restricted-syntax': ['error', ...ambient] },
   },
   {

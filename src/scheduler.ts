@@ -315,10 +315,10 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
   }
 
   async #operationsParts(): Promise<OperationsParts> {
-    const { store, clock, engine, refreshClock } = await this.#lifetime.connect();
+    const { store, clock, engine, pruner, refreshClock } = await this.#lifetime.connect();
     await refreshClock();
     const collect = (): Promise<JobDocument[]> => this.#lifetime.duringPass(collectDue(this.#lifetime));
-    return { store, clock, engine, events: this.#events, collect };
+    return { store, clock, engine, pruner, events: this.#events, collect };
   }
 
   async #run(batch: number): Promise<number> {

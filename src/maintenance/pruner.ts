@@ -1,10 +1,13 @@
 import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
+import type { FinishedStatus } from '../domain/job.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/service.js';
+import type { Count } from '../store/list-jobs.js';
 import type { Store } from '../store/store.js';
 
 const BATCH = 5000;
+const NOTHING: Count = { count: 0, atLeast: false };
 /** Occurrences of schedules are kept at least this long, in milliseconds. */
 const OCCURRENCES_KEPT = 3_600_000;
 
@@ -17,7 +20,11 @@ export interface PruneCounts {
   expired: number;
 }
 
-type PruneStore = Pick<Store, 'pruneFinished' | 'pruneOrphans' | 'pruneExpired' | 'findListedTaskTypes'>;
+type PruneStore = Pick<
+  Store,
+  | ('pruneFinished' | 'pruneOrphans' | 'pruneExpired' | 'findListedTaskTypes')
+  | ('countFinishedBefore' | 'countOrphansBefore' | 'countExpiredBefore')
+>;
 
 export interface PrunerParts {
   clock: Clock;
@@ -52,23 +59,42 @@ export class Pruner extends PeriodicService {
   async pruneOlderThan(age: number): Promise<PruneCounts> {
     const { store } = this.#parts;
     const before = this.#before(age);
-    const finished = await this.#pruneFinished({ completed: age, failed: age, cancelled: age });
-    const listed = await store.findListedTaskTypes();
-    const known = [...listed, ...this.#parts.taskTypes()];
-    // Where no worker was seen for a day nothing is known about who has handlers, and nothing is an orphan.
-    const isKnown = listed.length > 0 || this.#parts.knowsHandlers();
-    const orphans = isKnown ? await inBatches(() => store.pruneOrphans(known, before, BATCH)) : 0;
+    const finished = await this.#pruneFinished(everyStatus(age));
+    const known = await this.#knownTypes();
+    const orphans = known === null ? 0 : await inBatches(() => store.pruneOrphans(known, before, BATCH));
     return { finished, orphans, expired: await inBatches(() => store.pruneExpired(before, BATCH)) };
+  }
+
+  /** How many jobs either of these would remove, counted as far as `most`. */
+  async count(age: number | undefined, most: number): Promise<Record<keyof PruneCounts, Count>> {
+    const { store, options } = this.#parts;
+    const ages = agesOf(age === undefined ? options.retention : everyStatus(age));
+    const occurrences = this.#before(OCCURRENCES_KEPT);
+    const counted = await Promise.all(
+      ages.map(([status, kept]) => store.countFinishedBefore(status, this.#before(kept), occurrences, most)),
+    );
+    const finished = counted.reduce((total, { count, atLeast }) => ({
+      count: total.count + count,
+      atLeast: total.atLeast || atLeast,
+    }));
+    if (age === undefined) return { finished, orphans: NOTHING, expired: NOTHING };
+    const before = this.#before(age);
+    const known = await this.#knownTypes();
+    const orphans = known === null ? NOTHING : await store.countOrphansBefore(known, before, most);
+    return { finished, orphans, expired: await store.countExpiredBefore(before, most) };
+  }
+
+  /** Null where no worker was seen for a day: nothing is known about who has handlers then, and nothing is an orphan. */
+  async #knownTypes(): Promise<string[] | null> {
+    const listed = await this.#parts.store.findListedTaskTypes();
+    const isKnown = listed.length > 0 || this.#parts.knowsHandlers();
+    return isKnown ? [...listed, ...this.#parts.taskTypes()] : null;
   }
 
   async #pruneFinished(ages: ResolvedOptions['retention'], stopped = (): boolean => false): Promise<number> {
     const { store } = this.#parts;
     let count = 0;
-    for (const [status, age] of [
-      ['COMPLETED', ages.completed],
-      ['FAILED', ages.failed],
-      ['CANCELLED', ages.cancelled],
-    ] as const) {
+    for (const [status, age] of agesOf(ages)) {
       const before = this.#before(age);
       const occurrences = this.#before(OCCURRENCES_KEPT);
       count += await inBatches(() => store.pruneFinished(status, before, occurrences, BATCH), stopped);
@@ -79,6 +105,20 @@ export class Pruner extends PeriodicService {
   #before(age: number): Date {
     return new Date(this.clock.now().getTime() - age);
   }
+}
+
+type Ages = ResolvedOptions['retention'];
+
+function everyStatus(age: number): Ages {
+  return { completed: age, failed: age, cancelled: age };
+}
+
+function agesOf({ completed, failed, cancelled }: Ages): [FinishedStatus, number][] {
+  return [
+    ['COMPLETED', completed],
+    ['FAILED', failed],
+    ['CANCELLED', cancelled],
+  ];
 }
 
 async function inBatches(prune: () => Promise<number>, stopped = (): boolean => false): Promise<number> {

@@ -6,7 +6,9 @@ import {
   type JobFilterOptions,
   type PageOptions,
 } from '../config/query-options.js';
+import { parseDuration, type Duration } from '../domain/duration.js';
 import type { JobDocument } from '../domain/job.js';
+import type { PruneCounts, Pruner } from '../maintenance/pruner.js';
 import { systemClock } from '../runtime/system-clock.js';
 import type { Definitions } from '../schedules/definitions.js';
 import type { Count } from '../store/list-jobs.js';
@@ -55,6 +57,7 @@ export interface OperationsGiven {
 /** What a connected Scheduler gives to those who operate it. */
 export interface OperationsParts extends BulkParts {
   store: Store;
+  pruner: Pick<Pruner, 'count'>;
   /** Registers the definitions, makes the jobs that all schedules owe, and returns them. */
   collect: () => Promise<JobDocument[]>;
 }
@@ -157,6 +160,12 @@ export class Operations {
   /** Puts held jobs back into play. */
   async releaseJobs(filter: JobFilterOptions, options?: BulkOptions): Promise<BulkAnswer> {
     return changeMany(await this.#given.connect(), 'release', filter, options);
+  }
+
+  /** How many jobs `prune(olderThan)` would remove, each up to ten thousand. */
+  async countPrunable(olderThan?: Duration): Promise<Record<keyof PruneCounts, Count>> {
+    const age = olderThan === undefined ? undefined : parseDuration(olderThan, 'countPrunable() olderThan');
+    return (await this.#given.connect()).pruner.count(age, MOST_COUNTED);
   }
 
   /** Looks for what may be wrong with the installation, and says what to do about it. Changes nothing. */

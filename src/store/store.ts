@@ -20,7 +20,14 @@ import { move } from './move.js';
 import { acquireLock, findLock, releaseLock } from './named-lock.js';
 import { nextDueAt } from './next-due.js';
 import { saveProgress } from './progress.js';
-import { pruneExpired, pruneFinished, pruneOrphans } from './prune.js';
+import {
+  countExpiredBefore,
+  countFinishedBefore,
+  countOrphansBefore,
+  pruneExpired,
+  pruneFinished,
+  pruneOrphans,
+} from './prune.js';
 import { countByQueue, countDue, estimateJobs } from './queue-counts.js';
 import { countRecentOutcomes } from './recent-outcomes.js';
 import { findExpired, recover } from './recover.js';
@@ -98,6 +105,9 @@ const OPERATIONS = {
   move,
   nextDueAt,
   nextScheduleAt,
+  countExpiredBefore,
+  countFinishedBefore,
+  countOrphansBefore,
   pruneExpired,
   pruneFinished,
   pruneOrphans,

@@ -1,0 +1,175 @@
+import type { BulkAction, BulkAnswer } from '../../operations/bulk.js';
+import { EXIT } from '../../process/exit.js';
+import type { Scheduler } from '../../scheduler.js';
+import { ChronosError } from '../../domain/errors.js';
+import type { Count } from '../../store/list-jobs.js';
+import { said, type Answer, type CommandSpec, type OptionSpec } from '../command.js';
+import type { Context } from '../context.js';
+import { styled } from '../styled.js';
+import { table } from '../table.js';
+import { number } from '../times.js';
+import { JOB_FILTER, jobFilter, STATUS_FILTER, YES } from './job-filter.js';
+
+/** What became of one job that was named by its id. */
+interface Change {
+  id: string;
+  /** `changed`, `requested` of its worker, or the reason it was left alone: its status, or `not found`. */
+  result: string;
+  isDone: boolean;
+}
+
+interface Verb {
+  action: BulkAction;
+  summary: string;
+  past: string;
+  takesReason: boolean;
+  one: (scheduler: Scheduler, id: string, reason: string | undefined) => Promise<Change>;
+}
+
+const RETRY: Verb = {
+  action: 'retry',
+  summary:
+    'Run finished jobs again: by id, or by a filter (then those that FAILED, unless it says another status)',
+  past: 'put back into play',
+  takesReason: false,
+  one: async (scheduler, id) => {
+    const answer = await scheduler.retry(id);
+    return changed(id, answer.retried, answer.retried ? undefined : answer.status);
+  },
+};
+
+const VERBS: readonly Verb[] = [
+  RETRY,
+  {
+    action: 'cancel',
+    summary: 'Cancel jobs that wait, and ask the workers of those that run',
+    past: 'cancelled',
+    takesReason: true,
+    one: async (scheduler, id, reason) => {
+      const answer = await scheduler.cancel(id, reason);
+      if (answer.answer === 'requested') return { id, result: 'requested', isDone: true };
+      return changed(
+        id,
+        answer.answer === 'cancelled',
+        answer.answer === 'alreadyFinished' ? answer.status : null,
+      );
+    },
+  },
+  {
+    action: 'hold',
+    summary: 'Take waiting jobs out of play until they are released',
+    past: 'held',
+    takesReason: true,
+    one: async (scheduler, id, reason) => held(id, await scheduler.hold(id, reason)),
+  },
+  {
+    action: 'release',
+    summary: 'Put held jobs back into play',
+    past: 'released',
+    takesReason: false,
+    one: async (scheduler, id) => held(id, await scheduler.unhold(id)),
+  },
+];
+
+const ALL: OptionSpec = { flags: '--all', help: 'all jobs there are, without a filter' };
+const REASON: OptionSpec = { flags: '--reason <text>', help: 'why; kept with the jobs' };
+
+export const changeCommands: readonly CommandSpec[] = VERBS.map((verb) => ({
+  name: `jobs ${verb.action}`,
+  summary: verb.summary,
+  arguments: [{ name: '[ids...]', help: 'of jobs; or a filter instead' }],
+  options: [STATUS_FILTER, ...JOB_FILTER, ALL, ...(verb.takesReason ? [REASON] : []), YES],
+  examples: [
+    `jobs ${verb.action} 66b0c1d2e3f4a5b6c7d8e9f0`,
+    `jobs ${verb.action} --queue mail --type sendEmail --yes`,
+  ],
+  run: async (context) => {
+    const filter = jobFilter(context.given);
+    const isFiltered = Object.keys(filter).length > 0 || context.given.flag('all');
+    const { words } = context.given;
+    if (isFiltered === words.length > 0) {
+      throw new ChronosError(
+        'INVALID_ARGUMENT',
+        `jobs ${verb.action} takes either ids or a filter, got ${isFiltered ? 'both' : 'neither'} (--all for all jobs)`,
+      );
+    }
+    return isFiltered ? changeMatching(context, verb) : changeNamed(context, verb);
+  },
+}));
+
+export const deadRetry: CommandSpec = {
+  name: 'dead retry',
+  summary: 'Run jobs that failed for good again, all of them or by a filter',
+  options: [...JOB_FILTER, YES],
+  examples: ['dead retry --type sendEmail --yes'],
+  run: (context) => changeMatching(context, RETRY),
+};
+
+async function changeNamed(context: Context, verb: Verb): Promise<Answer> {
+  const { given } = context;
+  const scheduler = await context.scheduler();
+  const changes: Change[] = [];
+  for (const id of given.words) changes.push(await verb.one(scheduler, id, given.text('reason')));
+  const lines = (width: number) =>
+    table<Change>(
+      [
+        { title: 'id', cell: ({ id }) => id, keep: true },
+        { title: 'result', cell: ({ result, isDone }) => styled(isDone ? 'green' : 'yellow', result) },
+      ],
+      changes,
+      width,
+    );
+  const isDone = changes.every((change) => change.isDone);
+  return {
+    data: {
+      action: verb.action,
+      changes: changes.map(({ id, result, isDone: changed }) => ({ id, result, changed })),
+    },
+    lines: ({ width }) => lines(width),
+    exitCode: isDone ? EXIT.fine : EXIT.wrong,
+  };
+}
+
+async function changeMatching(context: Context, verb: Verb): Promise<Answer> {
+  const { operations } = await context.scheduler();
+  const filter = jobFilter(context.given);
+  const count = await operations.countMatching(filter, verb.action);
+  if (count.count === 0) return said({ ...NOTHING, action: verb.action }, `No job to ${verb.action}.`);
+  const question = `This will ${verb.action} ${counted(count)}.`;
+  if (!(await context.confirm(question)))
+    return said({ ...NOTHING, action: verb.action, isAborted: true }, 'Nothing was changed.', EXIT.wrong);
+  const bar = context.progress(verb.action);
+  const reason = context.given.text('reason');
+  const answer = await operations[`${verb.action}Jobs`](filter, {
+    ...(reason !== undefined && { reason }),
+    signal: context.signal,
+    onProgress: ({ matched }) => bar.show(matched, count.count),
+  }).finally(() => bar.end());
+  const isAll = !answer.isAborted && Object.keys(answer.refused).length === 0;
+  return said({ action: verb.action, ...answer }, sentenceOf(answer, verb), isAll ? EXIT.fine : EXIT.wrong);
+}
+
+const NOTHING: BulkAnswer = { matched: 0, changed: 0, requested: 0, refused: {}, isAborted: false };
+
+export function counted({ count, atLeast }: Count, noun = 'job'): string {
+  return `${atLeast ? 'more than ' : ''}${number(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+function sentenceOf({ changed, matched, requested, refused, isAborted }: BulkAnswer, { past }: Verb): string {
+  const left = Object.entries(refused).map(([status, count]) => `${number(count)} ${status}`);
+  return [
+    `${number(changed)} of ${number(matched)} jobs ${past}`,
+    requested === 0 ? '' : ` (${number(requested)} of them run: their workers were asked)`,
+    left.length === 0 ? '' : `; left alone: ${left.join(', ')}`,
+    isAborted ? '; interrupted, do it again for the rest' : '',
+    '.',
+  ].join('');
+}
+
+function changed(id: string, isDone: boolean, status: string | null | undefined): Change {
+  return { id, isDone, result: isDone ? 'changed' : (status ?? 'not found') };
+}
+
+function held(id: string, answer: { changed: true } | { changed: false; status: string | null }): Change {
+  return changed(id, answer.changed, answer.changed ? undefined : answer.status);
+}

@@ -1,0 +1,165 @@
+import type { NewSchedule } from '../../schedules/stored-schedules.js';
+import { ChronosError } from '../../domain/errors.js';
+import { parseInstant } from '../../domain/instant.js';
+import { EXIT } from '../../process/exit.js';
+import { notFound, said, type Answer, type CommandSpec } from '../command.js';
+import type { Context } from '../context.js';
+import { number, span } from '../times.js';
+import { YES } from './job-filter.js';
+import { SCHEDULE_OPTIONS, scheduleGiven, unset, UNSET } from './schedule-options.js';
+import { SCHEDULE_ID } from './schedules.js';
+
+/** A backfill goes piece by piece, so that somebody sees it go on, and the limit of one piece is not that of all. */
+const PIECES = 20;
+
+export const scheduleChanges: readonly CommandSpec[] = [
+  {
+    name: 'schedules add',
+    summary: 'Store a schedule; every worker follows',
+    arguments: [{ name: '<taskType>', help: 'what its jobs run' }],
+    options: [
+      { flags: '--id <id>', help: '(default: one that is generated)' },
+      ...SCHEDULE_OPTIONS,
+      { flags: '--paused', help: 'store it paused' },
+    ],
+    examples: [
+      "schedules add sendDigest --id digest --cron '0 8 * * MON' --timezone Asia/Tokyo",
+      'schedules add pollInbox --every 5m --overlap skip --queue mail',
+    ],
+    async run(context) {
+      const { given } = context;
+      const id = given.text('id');
+      const asked = {
+        ...scheduleGiven(given),
+        taskType: given.word,
+        ...(id !== undefined && { id }),
+        ...(given.flag('paused') && { isActive: false }),
+      } as NewSchedule;
+      const added = await (await context.scheduler()).addSchedule(asked);
+      return said({ id: added }, `Added the schedule ${added}.`);
+    },
+  },
+  {
+    name: 'schedules update',
+    summary: 'Change a stored schedule; a changed rule counts from now on',
+    arguments: [SCHEDULE_ID],
+    options: [{ flags: '--type <taskType>', help: 'what its jobs run' }, ...SCHEDULE_OPTIONS, UNSET],
+    examples: [
+      "schedules update digest --cron '0 9 * * MON'",
+      'schedules update digest --unset queue,maxRuns',
+    ],
+    async run(context) {
+      const { given } = context;
+      const taskType = given.text('type');
+      const patch = { ...scheduleGiven(given), ...(taskType !== undefined && { taskType }), ...unset(given) };
+      if (Object.keys(patch).length === 0)
+        throw new ChronosError(
+          'INVALID_ARGUMENT',
+          'schedules update needs something to change, such as --cron',
+        );
+      const scheduler = await context.scheduler();
+      return changed(given.word, await scheduler.updateSchedule(given.word, patch), 'updated');
+    },
+  },
+  {
+    name: 'schedules remove',
+    summary: 'Remove a schedule; jobs it has made stay',
+    arguments: [SCHEDULE_ID],
+    options: [YES],
+    examples: ['schedules remove digest --yes'],
+    run: remove,
+  },
+  {
+    name: 'schedules pause',
+    summary: 'Let a schedule make no more jobs until it is resumed; also one in code',
+    arguments: [SCHEDULE_ID],
+    options: [
+      { flags: '--reason <text>', help: 'why' },
+      { flags: '--by <name>', help: 'who' },
+    ],
+    examples: ['schedules pause digest --reason "the mail server moves" --by ada'],
+    async run(context) {
+      const { given } = context;
+      const options = given.picked({ reason: 'reason', by: 'by' });
+      return changed(
+        given.word,
+        await (await context.scheduler()).pauseSchedule(given.word, options),
+        'paused',
+      );
+    },
+  },
+  {
+    name: 'schedules resume',
+    summary: 'Let a schedule go on from now',
+    arguments: [SCHEDULE_ID],
+    examples: ['schedules resume digest'],
+    async run(context) {
+      const { word } = context.given;
+      return changed(word, await (await context.scheduler()).resumeSchedule(word), 'resumed');
+    },
+  },
+  {
+    name: 'schedules trigger',
+    summary: 'Run a schedule once now, by the rules of its overlap policy',
+    arguments: [SCHEDULE_ID],
+    examples: ['schedules trigger digest'],
+    async run(context) {
+      const { word } = context.given;
+      const answer = await (await context.scheduler()).triggerSchedule(word);
+      if (answer.triggered) return said(answer, `Triggered: its job is ${answer.jobId}.`);
+      if (answer.reason === 'notFound') return notFound('schedule', word);
+      const sentence = `Not triggered: ${answer.jobId} is running for ${span(answer.runningFor)}, and runs of '${word}' must not overlap.`;
+      return said(answer, sentence, EXIT.wrong);
+    },
+  },
+  {
+    name: 'schedules backfill',
+    summary: 'Make the jobs of past occurrences that have none, both ends included',
+    arguments: [SCHEDULE_ID],
+    options: [
+      { flags: '--from <time>', help: 'of the first occurrence' },
+      { flags: '--to <time>', help: 'of the last one (default: now)' },
+    ],
+    examples: ["schedules backfill digest --from '2026-11-01' --to '2026-11-08'"],
+    run: backfill,
+  },
+];
+
+async function remove(context: Context): Promise<Answer> {
+  const { word } = context.given;
+  const scheduler = await context.scheduler();
+  const schedule = await scheduler.getSchedule(word);
+  if (schedule === null) return notFound('schedule', word);
+  const inCode =
+    schedule.owner === 'code' ? ' It is defined in code: the next worker that starts stores it again.' : '';
+  const question = `This will remove 1 schedule, '${word}', with ${schedule.waiting} runs in line; its jobs stay.${inCode}`;
+  if (!(await context.confirm(question)))
+    return said({ id: word, removed: false }, 'Nothing was removed.', EXIT.wrong);
+  return changed(word, await scheduler.removeSchedule(word), 'removed');
+}
+
+async function backfill(context: Context): Promise<Answer> {
+  const { given, clock, signal } = context;
+  const zone = context.settings().options.timezone ?? 'UTC';
+  const first = parseInstant(given.text('from'), zone, '--from').getTime();
+  const to = given.text('to');
+  const last = to === undefined ? clock.now().getTime() : parseInstant(to, zone, '--to').getTime();
+  const scheduler = await context.scheduler();
+  const total = { occurrences: 0, existing: 0 };
+  const bar = context.progress('backfill');
+  const length = Math.max(1, Math.ceil((last - first + 1) / PIECES));
+  for (let from = first, piece = 1; from <= last && !signal.aborted; from += length, piece++) {
+    const until = Math.min(last, from + length - 1);
+    const made = await scheduler.backfill(given.word, new Date(from), new Date(until));
+    total.occurrences += made.occurrences;
+    total.existing += made.existing;
+    bar.show(piece, PIECES);
+  }
+  bar.end();
+  const sentence = `${number(total.occurrences)} occurrences, ${number(total.existing)} of them had a job already${signal.aborted ? '; interrupted, do it again for the rest' : ''}.`;
+  return said({ ...total, isAborted: signal.aborted }, sentence, signal.aborted ? EXIT.wrong : EXIT.fine);
+}
+
+function changed(id: string, found: boolean, past: string): Answer {
+  return found ? said({ id, [past]: true }, `The schedule ${id} is ${past}.`) : notFound('schedule', id);
+}

@@ -1,0 +1,96 @@
+import type { WorkerSettings } from '../config/environment.js';
+import type { Clock } from '../domain/clock.js';
+import type { Scheduler } from '../scheduler.js';
+import { confirm } from './confirm.js';
+import type { Given } from './given.js';
+import { Output } from './output.js';
+import { ProgressBar } from './progress-bar.js';
+import { readSettings, type Environment } from './settings.js';
+import type { Line } from './styled.js';
+
+/** How long a person waits for MongoDB, unless CONNECT_TIMEOUT says otherwise. */
+const PATIENCE = '10s';
+
+/** The process a command runs in. */
+export interface Surroundings {
+  environment: Environment;
+  stdin: NodeJS.ReadStream;
+  stdout: NodeJS.WriteStream;
+  stderr: NodeJS.WriteStream;
+  clock: Clock;
+}
+
+/** What a command has to work with. The connection is made when it is first needed. */
+export class Context {
+  readonly given: Given;
+  readonly clock: Clock;
+  readonly out: Output;
+  readonly err: Output;
+  readonly surroundings: Surroundings;
+  #scheduler: Scheduler | undefined;
+  #interrupted: AbortController | undefined;
+
+  constructor(given: Given, surroundings: Surroundings) {
+    const { stdout, stderr, environment, clock } = surroundings;
+    this.given = given;
+    this.surroundings = surroundings;
+    this.clock = clock;
+    this.out = new Output(stdout, environment);
+    this.err = new Output(stderr, environment);
+  }
+
+  get isJson(): boolean {
+    return this.given.flag('json');
+  }
+
+  settings(): WorkerSettings {
+    return readSettings(this.surroundings.environment, this.given);
+  }
+
+  /** For those who operate a system. Loaded when it is needed: a page of help does not need it. */
+  async scheduler(): Promise<Scheduler> {
+    if (this.#scheduler !== undefined) return this.#scheduler;
+    const { workerId: _, ...options } = this.settings().options;
+    const { Scheduler } = await import('../scheduler.js');
+    this.#scheduler = new Scheduler({ connectTimeout: PATIENCE, ...options });
+    return this.#scheduler;
+  }
+
+  /** The same with the definitions and handlers of the module that --handlers or HANDLERS names. */
+  async withDefinitions(): Promise<Scheduler> {
+    const { handlers } = this.settings();
+    const scheduler = await this.scheduler();
+    const { loadHandlers } = await import('../process/handlers.js');
+    if (handlers !== undefined) await loadHandlers(scheduler, handlers);
+    return scheduler;
+  }
+
+  /** Aborted by the first Ctrl-C; the second one ends the process. Who does not ask for it is ended by the first. */
+  get signal(): AbortSignal {
+    if (this.#interrupted === undefined) {
+      const interrupted = new AbortController();
+      this.#interrupted = interrupted;
+      for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupted.abort());
+    }
+    return this.#interrupted.signal;
+  }
+
+  confirm(what: string): Promise<boolean> {
+    const { stdin: input } = this.surroundings;
+    return confirm({ err: this.err, input, yes: this.given.flag('yes') }, what);
+  }
+
+  progress(what: string): ProgressBar {
+    return new ProgressBar(this.err, what);
+  }
+
+  /** One of many answers, as it comes. */
+  emit(data: unknown, line: Line): void {
+    if (this.isJson) this.out.documentLine(data);
+    else this.out.lines(line);
+  }
+
+  async close(): Promise<void> {
+    await this.#scheduler?.stop(0);
+  }
+}

@@ -1,0 +1,61 @@
+import { readFileSync } from 'node:fs';
+import { readEnvironment, type WorkerSettings } from '../config/environment.js';
+import { isMongoUri, MONGO_URI } from '../config/options.js';
+import { ChronosError } from '../domain/errors.js';
+import type { Given } from './given.js';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Options of the command line that stand for a variable of the environment. */
+const VARIABLES = {
+  handlers: 'HANDLERS',
+  queues: 'QUEUES',
+  concurrency: 'CONCURRENCY',
+  interval: 'TICK_INTERVAL',
+  maxOverruns: 'MAX_OVERRUNS',
+  timezone: 'TIMEZONE',
+} as const;
+
+/**
+ * What the environment says, and the command line over it. The connection string comes from MONGODB_URI or from a file:
+ * an argument would be seen by everybody in the list of processes.
+ */
+export function readSettings(environment: Environment, given: Given): WorkerSettings {
+  const overrides = Object.entries(VARIABLES).flatMap(([option, variable]) => {
+    const value = given.text(option) ?? given.number(option) ?? given.list(option)?.join(',');
+    return value === undefined ? [] : [[variable, String(value)] as const];
+  });
+  const file = given.text('uriFile');
+  const uri = file === undefined ? environment['MONGODB_URI']?.trim() : uriIn(file);
+  if (uri === undefined || uri === '') {
+    throw new ChronosError(
+      'INVALID_ENVIRONMENT',
+      'MONGODB_URI is missing: set it, in the environment or in .env, to the connection string of MongoDB, or name a file that has it with --uri-file',
+    );
+  }
+  const format = given.flag('json') ? { LOG_FORMAT: 'json' } : {};
+  return readEnvironment({
+    ...environment,
+    ...format,
+    ...Object.fromEntries(overrides),
+    MONGODB_URI: uri,
+  });
+}
+
+/** Nothing of the file is repeated in an error. */
+function uriIn(file: string): string {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    throw new ChronosError(
+      'INVALID_ENVIRONMENT',
+      `--uri-file: ${file} cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'unknown'}`,
+    );
+  }
+  if (isMongoUri(text)) return text;
+  throw new ChronosError(
+    'INVALID_ENVIRONMENT',
+    `--uri-file: ${file} must have nothing in it but ${MONGO_URI}`,
+  );
+}

@@ -1,0 +1,41 @@
+/** What stands where there is nothing to say. */
+export const NONE = '–';
+
+const UNITS: readonly (readonly [unit: string, ms: number])[] = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1000],
+];
+
+/** `250ms`, `12s`, `5m`, `3h`, `2d`: in its largest unit, never more than it is. */
+export function span(ms: number | null): string {
+  if (ms === null) return NONE;
+  const [unit, size] = UNITS.find(([, length]) => ms >= length) ?? ['ms', 1];
+  return `${Math.floor(ms / size)}${unit}`;
+}
+
+/** `in 5m`, `3m ago`, `now`. */
+export function relative(at: Date | null, now: Date): string {
+  if (at === null) return NONE;
+  const ms = at.getTime() - now.getTime();
+  if (Math.abs(ms) < 1000) return 'now';
+  return ms > 0 ? `in ${span(ms)}` : `${span(-ms)} ago`;
+}
+
+/** `2026-01-01 00:00:00Z (in 5m)`. */
+export function moment(at: Date | null, now: Date): string {
+  return at === null ? NONE : `${instant(at)} (${relative(at, now)})`;
+}
+
+export function instant(at: Date): string {
+  return at
+    .toISOString()
+    .replace('T', ' ')
+    .replace(/\.\d+Z$/, 'Z');
+}
+
+/** `1,234`, `12.5`. */
+export function number(value: number): string {
+  return value.toLocaleString('en', { maximumFractionDigits: value < 100 ? 1 : 0 });
+}
