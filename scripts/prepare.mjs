@@ -1,7 +1,8 @@
 // Runs before the npm scripts: installs the dependencies and, with --build, compiles, each only when needed.
+// With --executable, after `npm run build`: makes the command one.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -58,6 +59,11 @@ function install() {
   writeFileSync(installStamp, hash);
 }
 
+/** The compiler does not, and `npx chronos` in this folder needs it. */
+function makeExecutable() {
+  chmodSync(inRoot('dist', 'src', 'cli', 'main.js'), 0o755);
+}
+
 function build() {
   // Taken before compiling, so that a file saved meanwhile is compiled next time.
   const startedAt = Date.now();
@@ -67,8 +73,10 @@ function build() {
   rmSync(inRoot('dist'), { recursive: true, force: true });
   run(process.execPath, [inRoot('node_modules', 'typescript', 'bin', 'tsc'), '-p', 'tsconfig.build.json']);
   mkdirSync(inRoot('dist'), { recursive: true });
+  makeExecutable();
   writeFileSync(buildStamp, String(startedAt));
 }
 
 install();
 if (process.argv.includes('--build')) build();
+if (process.argv.includes('--executable')) makeExecutable();

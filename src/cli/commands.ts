@@ -1,4 +1,5 @@
 import type { CommandSpec } from './command.js';
+import { backfillCommand } from './commands/backfill.js';
 import { changeCommands, deadRetry } from './commands/change-jobs.js';
 import { definitionCommands } from './commands/definitions.js';
 import { dev } from './commands/dev.js';
@@ -37,6 +38,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   deadRetry,
   ...scheduleCommands,
   ...scheduleChanges,
+  backfillCommand,
   ...definitionCommands,
   ...executionCommands,
   prune,

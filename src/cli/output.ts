@@ -1,4 +1,4 @@
-import { printableJson } from './printable.js';
+import { printableJson } from '../domain/printable.js';
 import { paint, type Line } from './styled.js';
 
 /** What is needed of a stream of the process. */
@@ -25,11 +25,11 @@ export class Output {
 
   /** Cells in a line. What no person looks at is not cut. */
   get width(): number {
-    return this.isTerminal ? (this.#sink.columns ?? 80) : Infinity;
+    return this.isTerminal ? known(this.#sink.columns, 80) : Infinity;
   }
 
   get height(): number {
-    return this.#sink.rows ?? 24;
+    return known(this.#sink.rows, 24);
   }
 
   lines(...lines: readonly Line[]): void {
@@ -66,4 +66,9 @@ export class Output {
   fullScreen(isFull: boolean): void {
     this.#sink.write(isFull ? '\u001b[?1049h\u001b[?25l' : '\u001b[?25h\u001b[?1049l');
   }
+}
+
+/** A terminal that nobody has told its size says 0. */
+function known(size: number | undefined, otherwise: number): number {
+  return size === undefined || size === 0 ? otherwise : size;
 }

@@ -1,4 +1,4 @@
-import { printable } from './printable.js';
+import { printable } from '../domain/printable.js';
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'blue' | 'cyan';
 

@@ -1,4 +1,4 @@
-import { printable } from './printable.js';
+import { printable } from '../domain/printable.js';
 import { styled, textOf, type Line, type Span } from './styled.js';
 import { cutTo, widthOf } from './width.js';
 
@@ -59,7 +59,13 @@ function lineOf(columns: readonly Column<never>[], row: readonly Span[], widths:
     const gap = index === 0 ? '' : GAP;
     return align === 'right' ? [gap + padding, shown] : [gap, shown, isLast ? '' : padding];
   });
-  return spans.filter((span) => textOf(span) !== '');
+  return trimmed(spans);
+}
+
+/** Nothing after the last thing to see. */
+function trimmed(spans: readonly Span[]): Span[] {
+  const last = spans.findLastIndex((span) => textOf(span).trim() !== '');
+  return spans.slice(0, last + 1).filter((span) => textOf(span) !== '');
 }
 
 function at(widths: readonly number[], index: number): number {

@@ -8,11 +8,13 @@ const UNITS: readonly (readonly [unit: string, ms: number])[] = [
   ['s', 1000],
 ];
 
-/** `250ms`, `12s`, `5m`, `3h`, `2d`: in its largest unit, never more than it is. */
+/** `250ms`, `12s`, `5m`, `3h`, `2d`: in its largest unit, rounded. */
 export function span(ms: number | null): string {
   if (ms === null) return NONE;
-  const [unit, size] = UNITS.find(([, length]) => ms >= length) ?? ['ms', 1];
-  return `${Math.floor(ms / size)}${unit}`;
+  // First to seconds: what is a moment less than ten minutes is ten minutes.
+  const rounded = ms < 1000 ? Math.round(ms) : Math.round(ms / 1000) * 1000;
+  const [unit, size] = UNITS.find(([, length]) => rounded >= length) ?? ['ms', 1];
+  return `${Math.round(rounded / size)}${unit}`;
 }
 
 /** `in 5m`, `3m ago`, `now`. */
@@ -38,4 +40,14 @@ export function instant(at: Date): string {
 /** `1,234`, `12.5`. */
 export function number(value: number): string {
   return value.toLocaleString('en', { maximumFractionDigits: value < 100 ? 1 : 0 });
+}
+
+/** `1 job`, `1,234 jobs`. */
+export function plural(count: number, noun: string): string {
+  return `${number(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** The same of what was counted only so far. */
+export function counted({ count, atLeast }: { count: number; atLeast: boolean }, noun: string): string {
+  return `${atLeast ? 'more than ' : ''}${plural(count, noun)}`;
 }

@@ -1,6 +1,7 @@
 import { pino, type Logger } from 'pino';
 import pretty from 'pino-pretty';
 import type { WorkerSettings } from '../config/environment.js';
+import { printable } from '../domain/printable.js';
 
 /** Where the lines of a process go: its standard output, or its standard error where that is taken by an answer. */
 export type LogStream = 'stdout' | 'stderr';
@@ -21,7 +22,14 @@ export function createLogger(
     hideObject: true,
     ignore: 'pid,hostname',
     translateTime: 'SYS:HH:MM:ss.l',
-    messageFormat: '{msg}{if err.message}: {err.message}{end}{if jobId}  [{jobId}]{end}',
+    messageFormat: lineOf,
   });
   return pino({ level: logLevel }, stream);
+}
+
+/** What was stored, or thrown, must not reach the terminal as it is. */
+function lineOf({ msg, err, jobId }: Record<string, unknown>): string {
+  const reason = (err as { message?: unknown } | undefined)?.message;
+  const error = typeof reason === 'string' && reason !== '' ? `: ${reason}` : '';
+  return printable(`${String(msg)}${error}${typeof jobId === 'string' ? `  [${jobId}]` : ''}`);
 }

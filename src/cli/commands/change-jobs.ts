@@ -1,75 +1,13 @@
-import type { BulkAction, BulkAnswer } from '../../operations/bulk.js';
+import type { BulkAnswer } from '../../operations/bulk.js';
 import { EXIT } from '../../process/exit.js';
-import type { Scheduler } from '../../scheduler.js';
 import { ChronosError } from '../../domain/errors.js';
-import type { Count } from '../../store/list-jobs.js';
 import { said, type Answer, type CommandSpec, type OptionSpec } from '../command.js';
 import type { Context } from '../context.js';
 import { styled } from '../styled.js';
 import { table } from '../table.js';
-import { number } from '../times.js';
+import { counted, number } from '../times.js';
+import { RETRY, VERBS, type Change, type Verb } from './job-verbs.js';
 import { JOB_FILTER, jobFilter, STATUS_FILTER, YES } from './job-filter.js';
-
-/** What became of one job that was named by its id. */
-interface Change {
-  id: string;
-  /** `changed`, `requested` of its worker, or the reason it was left alone: its status, or `not found`. */
-  result: string;
-  isDone: boolean;
-}
-
-interface Verb {
-  action: BulkAction;
-  summary: string;
-  past: string;
-  takesReason: boolean;
-  one: (scheduler: Scheduler, id: string, reason: string | undefined) => Promise<Change>;
-}
-
-const RETRY: Verb = {
-  action: 'retry',
-  summary:
-    'Run finished jobs again: by id, or by a filter (then those that FAILED, unless it says another status)',
-  past: 'put back into play',
-  takesReason: false,
-  one: async (scheduler, id) => {
-    const answer = await scheduler.retry(id);
-    return changed(id, answer.retried, answer.retried ? undefined : answer.status);
-  },
-};
-
-const VERBS: readonly Verb[] = [
-  RETRY,
-  {
-    action: 'cancel',
-    summary: 'Cancel jobs that wait, and ask the workers of those that run',
-    past: 'cancelled',
-    takesReason: true,
-    one: async (scheduler, id, reason) => {
-      const answer = await scheduler.cancel(id, reason);
-      if (answer.answer === 'requested') return { id, result: 'requested', isDone: true };
-      return changed(
-        id,
-        answer.answer === 'cancelled',
-        answer.answer === 'alreadyFinished' ? answer.status : null,
-      );
-    },
-  },
-  {
-    action: 'hold',
-    summary: 'Take waiting jobs out of play until they are released',
-    past: 'held',
-    takesReason: true,
-    one: async (scheduler, id, reason) => held(id, await scheduler.hold(id, reason)),
-  },
-  {
-    action: 'release',
-    summary: 'Put held jobs back into play',
-    past: 'released',
-    takesReason: false,
-    one: async (scheduler, id) => held(id, await scheduler.unhold(id)),
-  },
-];
 
 const ALL: OptionSpec = { flags: '--all', help: 'all jobs there are, without a filter' };
 const REASON: OptionSpec = { flags: '--reason <text>', help: 'why; kept with the jobs' };
@@ -135,7 +73,7 @@ async function changeMatching(context: Context, verb: Verb): Promise<Answer> {
   const filter = jobFilter(context.given);
   const count = await operations.countMatching(filter, verb.action);
   if (count.count === 0) return said({ ...NOTHING, action: verb.action }, `No job to ${verb.action}.`);
-  const question = `This will ${verb.action} ${counted(count)}.`;
+  const question = `This will ${verb.action} ${counted(count, 'job')}.`;
   if (!(await context.confirm(question)))
     return said({ ...NOTHING, action: verb.action, isAborted: true }, 'Nothing was changed.', EXIT.wrong);
   const bar = context.progress(verb.action);
@@ -151,10 +89,6 @@ async function changeMatching(context: Context, verb: Verb): Promise<Answer> {
 
 const NOTHING: BulkAnswer = { matched: 0, changed: 0, requested: 0, refused: {}, isAborted: false };
 
-export function counted({ count, atLeast }: Count, noun = 'job'): string {
-  return `${atLeast ? 'more than ' : ''}${number(count)} ${noun}${count === 1 ? '' : 's'}`;
-}
-
 function sentenceOf({ changed, matched, requested, refused, isAborted }: BulkAnswer, { past }: Verb): string {
   const left = Object.entries(refused).map(([status, count]) => `${number(count)} ${status}`);
   return [
@@ -164,12 +98,4 @@ function sentenceOf({ changed, matched, requested, refused, isAborted }: BulkAns
     isAborted ? '; interrupted, do it again for the rest' : '',
     '.',
   ].join('');
-}
-
-function changed(id: string, isDone: boolean, status: string | null | undefined): Change {
-  return { id, isDone, result: isDone ? 'changed' : (status ?? 'not found') };
-}
-
-function held(id: string, answer: { changed: true } | { changed: false; status: string | null }): Change {
-  return changed(id, answer.changed, answer.changed ? undefined : answer.status);
 }

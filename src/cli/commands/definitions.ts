@@ -4,7 +4,7 @@ import { EXIT } from '../../process/exit.js';
 import type { CommandSpec, OptionSpec, View } from '../command.js';
 import { styled, type Line, type Span, type Style } from '../styled.js';
 import { table, type Column } from '../table.js';
-import { instant, NONE, relative } from '../times.js';
+import { instant, NONE, plural, relative } from '../times.js';
 import { ruleText } from './schedules-view.js';
 
 export const HANDLERS: OptionSpec = {
@@ -66,7 +66,7 @@ export const definitionCommands: readonly CommandSpec[] = [
       return {
         data: collected,
         lines: () => [
-          `${collected.created} ${collected.created === 1 ? 'job' : 'jobs'} made.`,
+          `${plural(collected.created, 'job')} made.`,
           ...collected.jobs.map(({ id }): Line => `  ${id}`),
         ],
       };

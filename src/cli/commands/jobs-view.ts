@@ -2,7 +2,7 @@ import type { JobStatus } from '../../domain/job.js';
 import { jsonText } from '../../domain/text.js';
 import type { JobDetails, JobSummary } from '../../operations/views.js';
 import type { View } from '../command.js';
-import { printableJson } from '../printable.js';
+import { printableJson } from '../../domain/printable.js';
 import { styled, type Line, type Span, type Style } from '../styled.js';
 import { table, type Column } from '../table.js';
 import { instant, moment, NONE, relative } from '../times.js';

@@ -1,6 +1,5 @@
 import { notFound, type CommandSpec } from '../command.js';
 import { styled, type Line } from '../styled.js';
-import { relative } from '../times.js';
 import { JOB_FILTER, jobFilter, PAGE, page, STATUS_FILTER } from './job-filter.js';
 import { jobLines, jobTable, statusSpan } from './jobs-view.js';
 
@@ -40,12 +39,11 @@ export const jobCommands: readonly CommandSpec[] = [
       const { word } = context.given;
       const explanation = await (await context.scheduler()).operations.explainJob(word);
       if (explanation === null) return notFound('job', word);
-      const { sentence, status, at, checked } = explanation;
+      const { sentence, status, checked } = explanation;
       return {
         data: explanation,
-        lines: ({ now }): Line[] => [
+        lines: (): Line[] => [
           [status === null ? styled('dim', 'NOT MADE YET') : statusSpan(status), `  ${sentence}`],
-          ...(at === null ? [] : [styled('dim', `              ${relative(at, now)}`)]),
           '',
           ...checked.map(({ gate, passed, sentence: said }): Line => [
             passed ? styled('green', '✔ ') : styled('yellow', '✖ '),

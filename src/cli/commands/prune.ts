@@ -1,8 +1,7 @@
 import { EXIT } from '../../process/exit.js';
 import { said, type CommandSpec } from '../command.js';
 import { duration } from '../readers.js';
-import { number, span } from '../times.js';
-import { counted } from './change-jobs.js';
+import { counted, plural, span } from '../times.js';
 import { YES } from './job-filter.js';
 
 export const prune: CommandSpec = {
@@ -37,7 +36,7 @@ export const prune: CommandSpec = {
     const { finished, orphans, expired } = removed;
     return said(
       { removed },
-      `Removed ${number(finished)} finished jobs, ${number(orphans)} orphans and ${number(expired)} jobs with an expired lock.`,
+      `Removed ${plural(finished, 'finished job')}, ${plural(orphans, 'orphan')} and ${plural(expired, 'job')} with an expired lock.`,
     );
   },
 };

@@ -88,10 +88,11 @@ export function previewTable(times: readonly Date[], timezone: string, { width, 
   return table(columns, times, width);
 }
 
-function stateOf({ isActive, paused, disabledReason, nextRunAt }: StoredSchedule): Span {
+function stateOf({ isActive, paused, disabledReason, nextRunAt, rule }: StoredSchedule): Span {
   if (paused !== null) return styled('yellow', 'paused');
   if (disabledReason !== null) return styled('red', 'disabled');
   if (!isActive) return styled('dim', 'inactive');
+  if (rule === null) return styled('dim', 'manual');
   return nextRunAt === null ? styled('dim', 'ended') : styled('green', 'active');
 }
 

@@ -5,7 +5,7 @@ import type { Count } from '../../store/list-jobs.js';
 import type { View } from '../command.js';
 import { styled, type Line, type Span } from '../styled.js';
 import { table, type Column } from '../table.js';
-import { instant, number, span } from '../times.js';
+import { instant, number, plural, span } from '../times.js';
 import { statusSpan } from './jobs-view.js';
 
 /** What waits for longer than this stands out. */
@@ -14,17 +14,21 @@ const LONG_WAIT = 60_000;
 export function statusLines(status: StatusView, { width }: View): Line[] {
   const { at, stored, due, throughput, running, slots, queues, workers, totals } = status;
   const live = workers.filter(({ isLive }) => isLive).length;
-  const busy = `${running} of ${slots} slots busy, ${live} live ${live === 1 ? 'worker' : 'workers'}`;
+  const busy = `${running} of ${slots} slots busy, ${plural(live, 'live worker')}`;
   const rate = `${number(throughput.perMinute)} attempts a minute (last ${span(throughput.window)})`;
   const outcomes = Object.entries(throughput.byOutcome).map(
     ([outcome, count]) => `${number(count)} ${outcome}`,
   );
   return [
     [styled('bold', 'Chronos'), `  ${instant(at)}`],
-    `${number(stored)} jobs stored, ${countOf(due)} due; ${busy}`,
+    `${plural(stored, 'job')} stored, ${countOf(due)} due; ${busy}`,
     [rate, styled('dim', outcomes.length === 0 ? '' : `: ${outcomes.join(', ')}`)],
     '',
-    JOB_STATUSES.flatMap((name): Span[] => [statusSpan(name), ` ${countOf(totals[name])}   `]),
+    JOB_STATUSES.flatMap((name, index): Span[] => [
+      index === 0 ? '' : '   ',
+      statusSpan(name),
+      ` ${countOf(totals[name])}`,
+    ]),
     '',
     ...queueTable(queues, width),
     ...(status.isComplete ? [] : [styled('yellow', 'There are more queues than were looked at.')]),

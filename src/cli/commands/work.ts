@@ -6,7 +6,7 @@ import type { Context } from '../context.js';
 import { duration, list, wholeNumber } from '../readers.js';
 import { styled, type Line, type Style } from '../styled.js';
 import { table } from '../table.js';
-import { instant, NONE } from '../times.js';
+import { instant, NONE, plural } from '../times.js';
 import { HANDLERS } from './definitions.js';
 
 export const WORK_OPTIONS: readonly OptionSpec[] = [
@@ -96,7 +96,7 @@ async function onePass(context: Context) {
     data: report,
     lines: (view: View): Line[] => [
       ...entryTable(entries, view),
-      `${given.flag('dryRun') ? 'Would run as above' : 'Pass over'} at ${instant(at)}: ${executed} due jobs executed, ${failed} attempts failed.`,
+      `${given.flag('dryRun') ? 'Would run as above' : 'Pass over'} at ${instant(at)}: ${plural(executed, 'due job')} executed, ${plural(failed, 'attempt')} failed.`,
     ],
     exitCode: failed === 0 ? EXIT.fine : EXIT.jobFailed,
   };

@@ -1,0 +1,32 @@
+import { PassThrough } from 'node:stream';
+import type { Surroundings } from '../../src/cli/context.js';
+import { systemClock } from '../../src/runtime/system-clock.js';
+
+/** A terminal in memory: what was written to it, and keys to press. */
+export class FakeTerminal {
+  readonly stdin = Object.assign(new PassThrough(), {
+    isTTY: true,
+    setRawMode(this: PassThrough) {
+      return this;
+    },
+  });
+  readonly stdout = screen();
+  readonly stderr = screen();
+  readonly surroundings: Surroundings;
+
+  constructor(environment: Record<string, string>) {
+    this.surroundings = {
+      environment,
+      clock: systemClock,
+      stdin: this.stdin as unknown as NodeJS.ReadStream,
+      stdout: this.stdout as unknown as NodeJS.WriteStream,
+      stderr: this.stderr as unknown as NodeJS.WriteStream,
+    };
+  }
+}
+
+function screen() {
+  const stream = Object.assign(new PassThrough(), { isTTY: true, columns: 80, rows: 30, seen: '' });
+  stream.on('data', (chunk: Buffer) => (stream.seen += chunk.toString()));
+  return stream;
+}

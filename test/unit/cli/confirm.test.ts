@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
+import { confirm } from '../../../src/cli/confirm.js';
+import { Output } from '../../../src/cli/output.js';
+import { ProgressBar } from '../../../src/cli/progress-bar.js';
+import { systemClock } from '../../../src/runtime/system-clock.js';
+
+class Sink {
+  text = '';
+  readonly isTTY: boolean;
+  constructor(isTTY: boolean) {
+    this.isTTY = isTTY;
+  }
+  write(text: string): void {
+    this.text += text;
+  }
+}
+
+describe('confirm', () => {
+  async function asked(answer: string | null): Promise<{ said: boolean; text: string }> {
+    const sink = new Sink(true);
+    const input = Object.assign(new PassThrough(), { isTTY: true });
+    const saying = confirm({ err: new Output(sink, {}), input, yes: false }, 'This will cancel 3 jobs.');
+    if (answer === null) input.end();
+    else input.write(answer);
+    return { said: await saying, text: sink.text };
+  }
+
+  it('asks, and takes nothing but yes for a yes', async () => {
+    assert.deepEqual(await asked('y\n'), { said: true, text: 'This will cancel 3 jobs. Go on? [y/N]\n' });
+    assert.equal((await asked(' YES \n')).said, true);
+    for (const answer of ['\n', 'n\n', 'yessir\n', null]) assert.equal((await asked(answer)).said, false);
+  });
+
+  it('without a terminal wants --yes, and does not ask with it', async () => {
+    const sink = new Sink(false);
+    const err = new Output(sink, {});
+    const input = new PassThrough();
+    await assert.rejects(confirm({ err, input, yes: false }, 'This will cancel 3 jobs.'), {
+      code: 'INVALID_ARGUMENT',
+      message: /This will cancel 3 jobs\. There is no terminal to ask on: say --yes/,
+    });
+    assert.equal(await confirm({ err, input, yes: true }, 'This …'), true);
+    assert.equal(sink.text, '');
+  });
+});
+
+describe('the progress bar', () => {
+  it('is drawn over itself on a terminal, and gone at the end', () => {
+    const sink = new Sink(true);
+    const bar = new ProgressBar(new Output(sink, { NO_COLOR: '1' }), 'retry');
+    bar.show(100, 400);
+    assert.match(sink.text, /^\rretry █{8}░{22} 100 of 400\u001b\[K$/);
+    bar.end();
+    assert.ok(sink.text.endsWith('\r\u001b[K'));
+  });
+
+  it('is nothing where there is no terminal, and passes on what the work came to', async () => {
+    const sink = new Sink(false);
+    const bar = new ProgressBar(new Output(sink, {}), 'retry');
+    bar.show(1, 2);
+    assert.equal(await bar.during(systemClock, Promise.resolve(7)), 7);
+    await assert.rejects(bar.during(systemClock, Promise.reject(new Error('broken'))), /broken/);
+    assert.equal(sink.text, '');
+  });
+
+  it('has colours only on a terminal without NO_COLOR', () => {
+    const line = { text: 'x', style: 'red' } as const;
+    const shown = (isTTY: boolean, env: Record<string, string>): string => {
+      const sink = new Sink(isTTY);
+      new Output(sink, env).lines(line);
+      return sink.text;
+    };
+    assert.equal(shown(true, {}), '\u001b[31mx\u001b[0m\n');
+    for (const [isTTY, env] of [
+      [true, { NO_COLOR: '1' }],
+      [true, { TERM: 'dumb' }],
+      [false, {}],
+    ] as const)
+      assert.equal(shown(isTTY, env as Record<string, string>), 'x\n');
+  });
+});
