@@ -1,20 +1,19 @@
 /** What stands where there is nothing to say. */
 export const NONE = '–';
 
-const UNITS: readonly (readonly [unit: string, ms: number])[] = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['m', 60_000],
-  ['s', 1000],
+/** From which length on each unit is used: what would round up to one of it is one of it. */
+const UNITS: readonly (readonly [unit: string, ms: number, from: number])[] = [
+  ['d', 86_400_000, 84_600_000],
+  ['h', 3_600_000, 3_570_000],
+  ['m', 60_000, 59_500],
+  ['s', 1000, 999.5],
 ];
 
 /** `250ms`, `12s`, `5m`, `3h`, `2d`: in its largest unit, rounded. */
 export function span(ms: number | null): string {
   if (ms === null) return NONE;
-  // First to seconds: what is a moment less than ten minutes is ten minutes.
-  const rounded = ms < 1000 ? Math.round(ms) : Math.round(ms / 1000) * 1000;
-  const [unit, size] = UNITS.find(([, length]) => rounded >= length) ?? ['ms', 1];
-  return `${Math.round(rounded / size)}${unit}`;
+  const [unit, size] = UNITS.find(([, , from]) => ms >= from) ?? ['ms', 1];
+  return `${Math.round(ms / size)}${unit}`;
 }
 
 /** `in 5m`, `3m ago`, `now`. */
