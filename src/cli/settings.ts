@@ -11,8 +11,6 @@ const VARIABLES = {
   handlers: 'HANDLERS',
   queues: 'QUEUES',
   concurrency: 'CONCURRENCY',
-  interval: 'TICK_INTERVAL',
-  maxOverruns: 'MAX_OVERRUNS',
   timezone: 'TIMEZONE',
 } as const;
 

@@ -11,10 +11,10 @@ describe('chronos: jobs, executions and dead jobs', () => {
   const run = (...words: string[]): Promise<Ended> => chronos(words, { MONGODB_URI: db.uri });
 
   /** The answer of a command that went well, as a program reads it. */
-  async function data(...words: string[]): Promise<Record<string, unknown> & never> {
+  async function data<T>(...words: string[]): Promise<T> {
     const { code, stdout, stderr } = await run(...words, '--json');
     assert.equal(code, 0, `${words.join(' ')}: ${stderr}${stdout}`);
-    return JSON.parse(stdout) as Record<string, unknown> & never;
+    return JSON.parse(stdout) as T;
   }
 
   /** One job that completed, one that failed for good with something nasty in its error, two that wait, one of them later. */

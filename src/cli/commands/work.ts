@@ -75,7 +75,9 @@ export const workCommands: readonly CommandSpec[] = [
 ];
 
 async function asWorker(context: Context, mode: 'work' | 'daemon'): Promise<number> {
-  const settings = context.settings();
+  const { daemon, ...rest } = context.settings();
+  const ticks = context.given.picked({ interval: 'interval', maxOverruns: 'maxOverruns' });
+  const settings = { ...rest, daemon: { ...daemon, ...ticks } };
   const { createLogger } = await import('../../process/logger.js');
   const worker = await import('../../process/worker-process.js');
   const log = createLogger(settings);

@@ -50,7 +50,7 @@ describe('the progress bar', () => {
     const sink = new Sink(true);
     const bar = new ProgressBar(new Output(sink, { NO_COLOR: '1' }), 'retry');
     bar.show(100, 400);
-    assert.match(sink.text, /^\rretry █{8}░{22} 100 of 400\u001b\[K$/);
+    assert.equal(sink.text, `\rretry ${'█'.repeat(8)}${'░'.repeat(22)} 100 of 400\u001b[K`);
     bar.end();
     assert.ok(sink.text.endsWith('\r\u001b[K'));
   });
