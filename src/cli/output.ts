@@ -1,5 +1,5 @@
 import { printableJson } from '../domain/printable.js';
-import { paint, type Line } from './styled.js';
+import { fitted, paint, type Line } from './styled.js';
 
 /** What is needed of a stream of the process. */
 export interface Sink {
@@ -58,7 +58,9 @@ export class Output {
 
   /** In place of the whole screen. */
   screen(lines: readonly Line[]): void {
-    const shown = lines.slice(0, this.height - 1).map((line) => `${paint(line, this.#hasColours)}\u001b[K`);
+    const shown = lines
+      .slice(0, this.height - 1)
+      .map((line) => `${paint(fitted(line, this.width), this.#hasColours)}\u001b[K`);
     this.#sink.write(`\u001b[H${shown.join('\r\n')}\u001b[J`);
   }
 

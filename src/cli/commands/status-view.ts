@@ -3,7 +3,7 @@ import type { QueueView, StatusView } from '../../operations/status.js';
 import type { WorkerView } from '../../operations/workers.js';
 import type { Count } from '../../store/list-jobs.js';
 import type { View } from '../command.js';
-import { styled, type Line, type Span } from '../styled.js';
+import { flowed, styled, type Line, type Span } from '../styled.js';
 import { table, type Column } from '../table.js';
 import { instant, number, plural, span } from '../times.js';
 import { statusSpan } from './jobs-view.js';
@@ -24,11 +24,11 @@ export function statusLines(status: StatusView, { width }: View): Line[] {
     `${plural(stored, 'job')} stored, ${countOf(due)} due; ${busy}`,
     [rate, styled('dim', outcomes.length === 0 ? '' : `: ${outcomes.join(', ')}`)],
     '',
-    JOB_STATUSES.flatMap((name, index): Span[] => [
-      index === 0 ? '' : '   ',
-      statusSpan(name),
-      ` ${countOf(totals[name])}`,
-    ]),
+    ...flowed(
+      JOB_STATUSES.map((name) => [statusSpan(name), ` ${countOf(totals[name])}`]),
+      '   ',
+      width,
+    ),
     '',
     ...queueTable(queues, width),
     ...(status.isComplete ? [] : [styled('yellow', 'There are more queues than were looked at.')]),
