@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { commandSections, exitCodeTable } from './commands.js';
 import { metricTable } from './metrics.js';
 import { routeTable } from './routes.js';
 import { fill, frequencyTable, optionTable, transitionTable } from './tables.js';
@@ -17,6 +18,7 @@ export async function generatePages(): Promise<{ path: URL; now: string; wanted:
   const schedules = await read('docs/schedules.md');
   const scheduleOptions = await read('src/config/schedule-options.ts');
   const eventsPage = await read('docs/events.md');
+  const commandPage = await read('docs/cli.md');
   const metricsPage = await read('docs/metrics.md');
   const httpPage = await read('docs/http-api.md');
   const events = optionTable(await read('src/domain/events.ts'), 'SchedulerEvents', 'event');
@@ -33,6 +35,11 @@ export async function generatePages(): Promise<{ path: URL; now: string; wanted:
       path: new URL('docs/lifecycle.md', ROOT),
       now: lifecycle,
       wanted: fill(lifecycle, 'transitions', transitionTable()),
+    },
+    {
+      path: new URL('docs/cli.md', ROOT),
+      now: commandPage,
+      wanted: fill(fill(commandPage, 'exit codes', exitCodeTable()), 'commands', commandSections()),
     },
     { path: new URL('docs/options.md', ROOT), now: reference, wanted: filled },
     {

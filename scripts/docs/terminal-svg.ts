@@ -1,0 +1,71 @@
+// npm run docs:terminal: pictures of `chronos status` and `chronos top` for the docs, from the real command on an
+// embedded MongoDB with sample work. Needs `script` of util-linux, which gives the command a terminal.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
+import { startMongod } from '@chronos/mongod';
+import { Scheduler } from '../../src/index.js';
+import { toSvg } from './ansi-svg.js';
+
+const COLUMNS = 100;
+const ROWS = 30;
+
+/** What the built command shows on a terminal; `keys` once it has shown itself a few times. */
+async function shown(words: string, uri: string, keys: string): Promise<string> {
+  const command = `stty cols ${COLUMNS} rows ${ROWS}; exec ${process.execPath} dist/src/cli/main.js ${words}`;
+  const env = { PATH: process.env['PATH'], TERM: 'xterm-256color', MONGODB_URI: uri };
+  const child = spawn('script', ['-qec', command, '/dev/null'], { env, stdio: ['pipe', 'pipe', 'inherit'] });
+  const output = text(child.stdout);
+  let frames = 0;
+  child.stdout.on('data', (chunk: Buffer) => {
+    if (chunk.includes('q to quit') && ++frames === 3) child.stdin.write(keys);
+  });
+  await once(child, 'exit');
+  return output;
+}
+
+/** Two workers, a queue that nobody serves, things that fail and things that take their time. */
+async function sampleWork(uri: string): Promise<Scheduler[]> {
+  const mail = new Scheduler({ uri, workerId: 'mail-1', queues: ['default', 'mail'], concurrency: 10 });
+  const reports = new Scheduler({ uri, workerId: 'reports-1', queues: ['reports'], concurrency: 4 });
+  mail.registerHandler('sendEmail', (_, job) => pause(40, { sent: true }, { signal: job.signal }));
+  mail.registerHandler('chargeCard', () => Promise.reject(new Error('card declined')), {
+    retries: { max: 1 },
+  });
+  reports.registerHandler('generateReport', (_, job) => pause(60_000, null, { signal: job.signal }));
+  await Promise.all([mail.start(), reports.start()]);
+  const many = <T>(count: number, request: T): T[] => Array.from({ length: count }, () => request);
+  await mail.dispatchMany([
+    ...many(900, { taskType: 'sendEmail', payload: null, options: { queue: 'mail' } }),
+    ...many(3, { taskType: 'chargeCard', payload: null }),
+    ...many(9, { taskType: 'generateReport', payload: null, options: { queue: 'reports' } }),
+    ...many(40, { taskType: 'sendEmail', payload: null, options: { queue: 'mail', delay: '1h' } }),
+    ...many(5, { taskType: 'importOrders', payload: null, options: { queue: 'imports' } }),
+  ]);
+  return [mail, reports];
+}
+
+const mongod = await startMongod();
+try {
+  const workers = await sampleWork(mongod.uri);
+  // Workers show how busy they are with their next heartbeat.
+  await pause(12_000);
+  const [sender] = workers;
+  await sender?.dispatchMany(
+    Array.from({ length: 1500 }, () => ({
+      taskType: 'sendEmail',
+      payload: null,
+      options: { queue: 'mail' },
+    })),
+  );
+  await pause(1500);
+  const status = await shown('status', mongod.uri, '');
+  const top = await shown('top --interval 300ms', mongod.uri, 'q');
+  await writeFile('docs/status.svg', toSvg(status, COLUMNS, 'npx chronos status'));
+  await writeFile('docs/top.svg', toSvg(top, COLUMNS, 'npx chronos top'));
+  await Promise.all(workers.map((worker) => worker.stop('100ms')));
+} finally {
+  await mongod.stop();
+}
