@@ -29,7 +29,7 @@ export function toSvg(written: string, columns: number, title: string): string {
     const y = MARGIN.top + (index + 0.75) * CELL.height;
     return line === '' ? [] : [`<text x="${MARGIN.x}" y="${y}">${piecesOf(line).map(span).join('')}</text>`];
   });
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="13">
+  return `<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" viewBox="0 0 ${width} ${height}" font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="13">
 <style>text { fill: ${TEXT}; white-space: pre }</style>
 <rect width="${width}" height="${height}" rx="8" fill="#0d1117"/>
 <circle cx="20" cy="20" r="6" fill="#ff5f57"/><circle cx="40" cy="20" r="6" fill="#febc2e"/><circle cx="60" cy="20" r="6" fill="#28c840"/>

@@ -28,8 +28,10 @@ async function shown(words: string, uri: string, keys: string): Promise<string> 
 
 /** Two workers, a queue that nobody serves, things that fail and things that take their time. */
 async function sampleWork(uri: string): Promise<Scheduler[]> {
-  const mail = new Scheduler({ uri, workerId: 'mail-1', queues: ['default', 'mail'], concurrency: 10 });
-  const reports = new Scheduler({ uri, workerId: 'reports-1', queues: ['reports'], concurrency: 4 });
+  // Workers show how busy they are with every heartbeat.
+  const common = { uri, heartbeatInterval: '500ms' };
+  const mail = new Scheduler({ ...common, workerId: 'mail-1', queues: ['default', 'mail'], concurrency: 10 });
+  const reports = new Scheduler({ ...common, workerId: 'reports-1', queues: ['reports'], concurrency: 4 });
   mail.registerHandler('sendEmail', (_, job) => pause(40, { sent: true }, { signal: job.signal }));
   mail.registerHandler('chargeCard', () => Promise.reject(new Error('card declined')), {
     retries: { max: 1 },
@@ -50,8 +52,7 @@ async function sampleWork(uri: string): Promise<Scheduler[]> {
 const mongod = await startMongod();
 try {
   const workers = await sampleWork(mongod.uri);
-  // Workers show how busy they are with their next heartbeat.
-  await pause(12_000);
+  await pause(6000);
   const [sender] = workers;
   await sender?.dispatchMany(
     Array.from({ length: 1500 }, () => ({
@@ -60,7 +61,7 @@ try {
       options: { queue: 'mail' },
     })),
   );
-  await pause(1500);
+  await pause(2000);
   const status = await shown('status', mongod.uri, '');
   const top = await shown('top --interval 300ms', mongod.uri, 'q');
   await writeFile('docs/status.svg', toSvg(status, COLUMNS, 'npx chronos status'));

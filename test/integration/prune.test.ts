@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { Scheduler } from '../../src/index.js';
 import { aJob } from '../support/a-job.js';
 import { byHand, inProcess, passTime } from '../support/by-hand.js';
 import { useSharedDatabase } from '../support/shared-database.js';
@@ -15,6 +16,12 @@ describe('prune', () => {
     return jobs.map(({ _id }) => _id);
   }
 
+  /** What would be removed, which changes nothing. */
+  async function countsOf(scheduler: Scheduler, olderThan?: string): Promise<Record<string, number>> {
+    const counts = Object.entries(await scheduler.operations.countPrunable(olderThan));
+    return Object.fromEntries(counts.map(([what, { count }]) => [what, count]));
+  }
+
   it('J13 by retention: completed after 7 days, failed and cancelled after 30, nothing else', async () => {
     const old = after(-1000 * DAY);
     await database.collections.jobs.insertMany([
@@ -28,7 +35,9 @@ describe('prune', () => {
       aJob({ _id: 'orphan', taskType: 'unknown', nextRunAt: old, createdAt: old }),
       aJob({ _id: 'running', status: 'RUNNING', lockedUntil: after(60_000) }),
     ]);
-    assert.deepEqual(await byHand(database).scheduler.prune(), { finished: 3, orphans: 0, expired: 0 });
+    const { scheduler } = byHand(database);
+    assert.deepEqual(await countsOf(scheduler), { finished: 3, orphans: 0, expired: 0 });
+    assert.deepEqual(await scheduler.prune(), { finished: 3, orphans: 0, expired: 0 });
     assert.deepEqual(await ids(), [
       'cancelled, young',
       'completed, young',
@@ -67,6 +76,7 @@ describe('prune', () => {
     ]);
     const { scheduler } = byHand(database);
     scheduler.registerHandler('work', () => undefined);
+    assert.deepEqual(await countsOf(scheduler, '1h'), { finished: 3, orphans: 1, expired: 1 });
     assert.deepEqual(await scheduler.prune('1h'), { finished: 3, orphans: 1, expired: 1 });
     assert.deepEqual(await ids(), [
       'CANCELLED, young',
