@@ -29,6 +29,7 @@ export class Context {
   readonly surroundings: Surroundings;
   #scheduler: Scheduler | undefined;
   #interrupted: AbortController | undefined;
+  readonly #interrupt = (): void => this.#interrupted?.abort();
 
   constructor(given: Given, surroundings: Surroundings) {
     const { stdout, stderr, environment, clock } = surroundings;
@@ -68,9 +69,8 @@ export class Context {
   /** Aborted by the first Ctrl-C; the second one ends the process. Who does not ask for it is ended by the first. */
   get signal(): AbortSignal {
     if (this.#interrupted === undefined) {
-      const interrupted = new AbortController();
-      this.#interrupted = interrupted;
-      for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupted.abort());
+      this.#interrupted = new AbortController();
+      process.once('SIGINT', this.#interrupt).once('SIGTERM', this.#interrupt);
     }
     return this.#interrupted.signal;
   }
@@ -91,6 +91,7 @@ export class Context {
   }
 
   async close(): Promise<void> {
+    process.off('SIGINT', this.#interrupt).off('SIGTERM', this.#interrupt);
     await this.#scheduler?.stop(0);
   }
 }

@@ -1,8 +1,8 @@
 import { Argument, Command, CommanderError, Option } from 'commander';
 import { VERSION } from '../config/version.js';
-import { ChronosError, toError, withoutCredentials } from '../domain/errors.js';
+import { toError, withoutCredentials } from '../domain/errors.js';
 import { hint } from '../domain/nearest.js';
-import { EXIT, exitCodeOf } from '../process/exit.js';
+import { EXIT, exitCodeOf, isChronosError } from '../process/exit.js';
 import type { Answer, CommandSpec } from './command.js';
 import { COMMANDS, GROUPS } from './commands.js';
 import { exitCodes } from './commands/help.js';
@@ -123,14 +123,12 @@ function print({ data, lines }: Answer, { isJson, out, clock }: Context): void {
 /** An error of our own explains itself; what others threw may have a password in it. */
 function explained(thrown: unknown): string {
   const error = toError(thrown);
-  return error instanceof ChronosError
-    ? error.message
-    : `${error.name}: ${withoutCredentials(error).message}`;
+  return isChronosError(error) ? error.message : `${error.name}: ${withoutCredentials(error).message}`;
 }
 
 /** The database may also go away in the middle of a command. */
 async function codeOf(thrown: unknown): Promise<number> {
-  if (thrown instanceof ChronosError) return exitCodeOf(thrown);
+  if (isChronosError(thrown)) return exitCodeOf(thrown);
   const { isUncertain } = await import('../store/faults.js');
   return isUncertain(thrown) ? EXIT.unreachable : EXIT.wrong;
 }

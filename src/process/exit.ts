@@ -35,7 +35,15 @@ const WRONG: ReadonlySet<ErrorCode> = new Set([
   'WAIT_TIMEOUT',
 ]);
 
+/** Also one of another copy of this package, which a module with handlers may bring. */
+export function isChronosError(error: unknown): error is ChronosError {
+  return (
+    error instanceof ChronosError ||
+    (error instanceof Error && error.name === 'ChronosError' && 'code' in error)
+  );
+}
+
 export function exitCodeOf(error: unknown): number {
-  if (!(error instanceof ChronosError) || WRONG.has(error.code)) return EXIT.wrong;
+  if (!isChronosError(error) || WRONG.has(error.code)) return EXIT.wrong;
   return error.code === 'MONGODB_UNREACHABLE' ? EXIT.unreachable : EXIT.usage;
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { chronos, type Ended } from '../support/command.js';
+import type { Ended } from '../support/command.js';
+import { eachCommandOnce } from '../support/each-command-once.js';
 import { useSharedDatabase } from '../support/shared-database.js';
 
 const HOSTILE = '\u001b[2J\u001b]0;owned\u0007\u202etxt.exe\u009b31m';
@@ -8,6 +9,7 @@ const ESCAPES = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/u;
 
 describe('chronos: jobs, executions and dead jobs', () => {
   const db = useSharedDatabase();
+  const chronos = eachCommandOnce();
   const run = (...words: string[]): Promise<Ended> => chronos(words, { MONGODB_URI: db.uri });
 
   /** The answer of a command that went well, as a program reads it. */

@@ -8,7 +8,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { runProgram } from '../../src/cli/program.js';
 import { chronos, CommandProcess, endCommands, environmentOf, MAIN, ROOT } from '../support/command.js';
-import { FakeTerminal } from '../support/fake-terminal.js';
+import { chronosHere, FakeTerminal } from '../support/fake-terminal.js';
 import { useSharedDatabase } from '../support/shared-database.js';
 import { until } from '../support/until.js';
 
@@ -144,12 +144,27 @@ describe('chronos: processes and what is live', () => {
     dev.signal('SIGINT');
     assert.equal(await dev.exited, 0);
     const [nothing, nowhere] = await Promise.all([
-      chronos(['dev'], env()),
-      chronos(['dev', '--handlers', handlers, '--watch', path.join(folder, 'none')], env()),
+      chronosHere(['dev'], env()),
+      chronosHere(['dev', '--handlers', handlers, '--watch', path.join(folder, 'none')], env()),
     ]);
     assert.deepEqual([nothing.code, nowhere.code], [2, 2]);
     assert.match(nothing.stderr, /--handlers or HANDLERS/);
     assert.match(nowhere.stderr, /cannot be watched/);
+  });
+
+  it('jobs tail shows attempts as they end, until it is stopped', async () => {
+    const scheduler = db.scheduler();
+    scheduler.registerHandler('first', () => 1).registerHandler('second', () => 2);
+    await scheduler.dispatch('first');
+    await scheduler.run();
+    const tail = new CommandProcess(['jobs', 'tail', '--interval', '50ms'], env());
+    await tail.shows(/completed {2}first /);
+    await scheduler.dispatch('second');
+    await scheduler.run();
+    await tail.shows(/completed {2}second /);
+    tail.signal('SIGINT');
+    assert.equal(await tail.exited, 0);
+    assert.equal(tail.output.split('\n').length, 3);
   });
 
   it('top redraws itself on a terminal, in colours, until q; NO_COLOR is heeded', async () => {

@@ -1,11 +1,20 @@
 import assert from 'node:assert/strict';
-import { chronos, type Ended } from '../support/command.js';
+import type { Ended } from '../support/command.js';
+import { eachCommandOnce } from '../support/each-command-once.js';
 import { useSharedDatabase } from '../support/shared-database.js';
 
 describe('chronos: schedules and definitions', () => {
   const db = useSharedDatabase();
+  const chronos = eachCommandOnce();
   const run = (...words: string[]): Promise<Ended> =>
     chronos(words, { MONGODB_URI: db.uri, SCHEDULES: 'good,queued' });
+  before(() => {
+    // What the module with the definitions reads, in this process as well.
+    process.env['SCHEDULES'] = 'good,queued';
+  });
+  after(() => {
+    delete process.env['SCHEDULES'];
+  });
 
   async function data<T>(...words: string[]): Promise<T> {
     const { code, stdout, stderr } = await run(...words, '--json');
@@ -51,7 +60,10 @@ describe('chronos: schedules and definitions', () => {
         '--count',
         '2',
       ),
-      chronos(['schedules', 'preview', '--cron', '0 8 * * *', '--timezone', 'Europe/Berlin', '--count', '3']),
+      chronos(
+        ['schedules', 'preview', '--cron', '0 8 * * *', '--timezone', 'Europe/Berlin', '--count', '3'],
+        {},
+      ),
     ]);
     assert.deepEqual([again.code, wrong.code], [1, 2]);
     assert.match(again.stderr, /there is a schedule 'weekly' already/);

@@ -1,6 +1,8 @@
 import { PassThrough } from 'node:stream';
 import type { Surroundings } from '../../src/cli/context.js';
+import { runProgram } from '../../src/cli/program.js';
 import { systemClock } from '../../src/runtime/system-clock.js';
+import type { Ended } from './command.js';
 
 /** A terminal in memory: what was written to it, and keys to press. */
 export class FakeTerminal {
@@ -23,6 +25,17 @@ export class FakeTerminal {
       stderr: this.stderr as unknown as NodeJS.WriteStream,
     };
   }
+}
+
+/** The command in this process, which is much quicker than one of its own, without a terminal. */
+export async function chronosHere(
+  words: readonly string[],
+  environment: Record<string, string>,
+): Promise<Ended> {
+  const terminal = new FakeTerminal(environment);
+  for (const stream of [terminal.stdin, terminal.stdout, terminal.stderr]) stream.isTTY = false;
+  const code = await runProgram(words, terminal.surroundings);
+  return { code, stdout: terminal.stdout.seen, stderr: terminal.stderr.seen };
 }
 
 function screen() {
