@@ -1,6 +1,6 @@
 import { Argument, Command, CommanderError, Option } from 'commander';
 import { VERSION } from '../config/version.js';
-import { toError, withoutCredentials } from '../domain/errors.js';
+import { hideCredentials, toError, withoutCredentials } from '../domain/errors.js';
 import { hint } from '../domain/nearest.js';
 import { EXIT, exitCodeOf, isChronosError } from '../process/exit.js';
 import type { Answer, CommandSpec } from './command.js';
@@ -47,7 +47,8 @@ export function buildProgram(surroundings: Surroundings, run: Perform): Command 
     .configureOutput({
       writeOut: (text) => out.text(text),
       writeErr: (text) => err.text(text),
-      outputError: (text) => err.text(text),
+      // It repeats what was given, which may be a connection string in the wrong place.
+      outputError: (text) => err.text(hideCredentials(text)),
     })
     .exitOverride();
   for (const [name, summary] of Object.entries(GROUPS))

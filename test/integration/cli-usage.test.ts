@@ -72,7 +72,7 @@ describe('chronos: usage, settings and exit codes', () => {
       chronos(['status', '--json', '--uri-file', await fileWith(`${db.uri}\n`)]),
       chronos(['status', '--uri-file', path.join(folder, 'none')]),
       chronos(['status', '--uri-file', await fileWith('postgres://ada:secret-word@host/db')]),
-      chronos(['status', '--uri', db.uri]),
+      chronos(['status', `--uri=${UNREACHABLE}`]),
       chronos(['status', '--uri-file', await fileWith(UNREACHABLE)], { CONNECT_TIMEOUT: '500ms' }),
     ]);
     assert.deepEqual([none.code, file.code, noFile.code, notUri.code, argument.code], [2, 0, 2, 2, 2]);
@@ -82,7 +82,7 @@ describe('chronos: usage, settings and exit codes', () => {
     assert.match(notUri.stderr, /must have nothing in it but a connection string/);
     assert.equal(unreachable.code, 3);
     assert.match(unreachable.stderr, /MongoDB could not be reached/);
-    for (const { stdout, stderr } of [notUri, unreachable])
+    for (const { stdout, stderr } of [notUri, argument, unreachable])
       assert.doesNotMatch(stdout + stderr, /secret-word/);
   });
 
