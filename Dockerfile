@@ -13,6 +13,8 @@ COPY tsconfig.json tsconfig.build.json worker.ts ./
 COPY src ./src
 COPY examples ./examples
 RUN node_modules/.bin/tsc -p tsconfig.build.json
+# The command, for `docker exec CONTAINER chronos status`.
+RUN chmod +x dist/src/cli/main.js && mkdir bin && ln -s ../dist/src/cli/main.js bin/chronos
 
 FROM node:${NODE} AS dependencies
 WORKDIR /app
@@ -24,12 +26,14 @@ LABEL org.opencontainers.image.title="chronos-worker" \
       org.opencontainers.image.description="A distributed job scheduler and worker service on MongoDB."
 # json logs whatever the terminal; HTTP on loopback, for the health check, unless HTTP_HOST says otherwise.
 ENV NODE_ENV=production \
+    PATH=/app/bin:$PATH \
     LOG_FORMAT=json \
     HTTP_PORT=8080
 WORKDIR /app
 # Owned by root: the process may read what it runs, and not change it.
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
+COPY --from=build /app/bin ./bin
 COPY package.json ./
 # By number, so that Kubernetes can see that it is not root.
 USER 1000:1000

@@ -1,5 +1,6 @@
 import type { PassOptions } from '../config/call-options.js';
 import type { WorkerSettings } from '../config/environment.js';
+import { whileServing } from '../http/for-worker.js';
 import type { PassReport } from '../run-once.js';
 import { attachLogger, type LogTarget } from '../runtime/logger.js';
 import { systemClock } from '../runtime/system-clock.js';
@@ -23,8 +24,8 @@ export async function openWorker(settings: WorkerSettings, log: LogTarget): Prom
 }
 
 /** Works until it is told to stop. Resolves to the exit code, as all of these do. */
-export async function work(scheduler: Scheduler, _: WorkerSettings, log: LogTarget): Promise<number> {
-  const { left } = await scheduler.forever();
+export async function work(scheduler: Scheduler, { http }: WorkerSettings, log: LogTarget): Promise<number> {
+  const { left } = await whileServing(scheduler, http, log, () => scheduler.forever());
   for (const { id, taskType } of left)
     log.warn({ jobId: id, taskType }, `${taskType} was left unfinished; its lock runs out by itself`);
   return left.length === 0 ? EXIT.fine : EXIT.wrong;
