@@ -61,7 +61,7 @@ export class RenewalLoop extends PeriodicService {
       if (gone.size > 0) report.lost(due.filter((lease) => gone.has(lease)));
     }
     this.#plannedFor = this.#nextAt();
-    return this.#plannedFor - this.clock.monotonic();
+    return Math.max(0, this.#plannedFor - this.clock.monotonic());
   }
 
   protected override get longestRetry(): number {
@@ -79,7 +79,8 @@ export class RenewalLoop extends PeriodicService {
     for (const lease of this.#parts.leases()) {
       const dueAt = renewalDueAt(lease);
       // One that is due and yet does not deserve renewal is looked at again in a while: a beat may come.
-      next = Math.min(next, dueAt > now ? dueAt : now + slackOf(lease.length));
+      const isWaiting = dueAt <= now && !this.#deserves(lease, now);
+      next = Math.min(next, isWaiting ? now + slackOf(lease.length) : dueAt);
     }
     return next;
   }

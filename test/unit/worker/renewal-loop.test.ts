@@ -138,6 +138,18 @@ describe('RenewalLoop', () => {
     assert.deepEqual(times(), [2000, 4000]);
   });
 
+  it('renews at once what became due while an answer was on its way', async () => {
+    const { promise, fire } = signal<Lease[]>();
+    answer = () => promise;
+    keep([aLease('a')]);
+    await pass(4000);
+    assert.deepEqual(times(), [2000]);
+    answer = async () => [];
+    fire([]);
+    await turns();
+    assert.deepEqual(times(), [2000, 4000]);
+  });
+
   it('renews no more past the time of the handler', async () => {
     keep([aLease('a', { renewUntil: 5000 })]);
     await pass(12_000);
