@@ -62,6 +62,7 @@ export type { StoredSchedule } from './schedules/schedule-view.js';
 export type {
   BackfillAnswer,
   NewSchedule,
+  SchedulePage,
   SchedulePatch,
   TriggerAnswer,
 } from './schedules/stored-schedules.js';

@@ -90,6 +90,11 @@ export abstract class ScheduleApi {
     return (await this.stored()).list(query);
   }
 
+  /** The same, with where the next page begins. */
+  async pageSchedules(query?: ScheduleQueryOptions): ReturnType<StoredSchedules['page']> {
+    return (await this.stored()).page(query);
+  }
+
   /** No more occurrences until it is resumed; also for schedules in code. False when there is none. */
   async pauseSchedule(id: string, options?: PauseOptions): Promise<boolean> {
     return (await this.stored()).pause(id, options);

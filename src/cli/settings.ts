@@ -15,7 +15,7 @@ const VARIABLES = {
 } as const;
 
 /**
- * What the environment says, and the command line over it. The connection string comes from MONGODB_URI or from a file:
+ * What the environment says, and the command line over it. The connection string comes from MONGODB_URI, MONGODB_URI_FILE or --uri-file:
  * an argument would be seen by everybody in the list of processes.
  */
 export function readSettings(environment: Environment, given: Given): WorkerSettings {
@@ -24,8 +24,12 @@ export function readSettings(environment: Environment, given: Given): WorkerSett
     return value === undefined ? [] : [[variable, String(value)] as const];
   });
   const file = given.text('uriFile');
-  const uri = file === undefined ? environment['MONGODB_URI']?.trim() : uriIn(file);
-  if (uri === undefined || uri === '') {
+  // What the command line names stands for both variables.
+  const uri =
+    file === undefined
+      ? { MONGODB_URI: environment['MONGODB_URI'], MONGODB_URI_FILE: environment['MONGODB_URI_FILE'] }
+      : { MONGODB_URI: uriIn(file), MONGODB_URI_FILE: undefined };
+  if (Object.values(uri).every((text) => (text?.trim() ?? '') === '')) {
     throw new ChronosError(
       'INVALID_ENVIRONMENT',
       'MONGODB_URI is missing: set it, in the environment or in .env, to the connection string of MongoDB, or name a file that has it with --uri-file',
@@ -36,7 +40,7 @@ export function readSettings(environment: Environment, given: Given): WorkerSett
     ...environment,
     ...format,
     ...Object.fromEntries(overrides),
-    MONGODB_URI: uri,
+    ...uri,
   });
 }
 

@@ -25,10 +25,12 @@ export function withSecretFiles(
 function contentOf(path: string, variable: string, faults: string[]): string {
   try {
     const content = readFileSync(path, 'utf8').trim();
-    if (content === '') faults.push(`${variable} names a file that is empty: ${path}`);
+    if (content === '') faults.push(`${variable} names a file that is empty`);
     return content;
   } catch (error) {
-    faults.push(`${variable} names a file that cannot be read: ${(error as Error).message}`);
+    // Not its name: whoever put the secret itself there would find it in the log.
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    faults.push(`${variable} names a file that cannot be read: ${code}`);
     return '';
   }
 }

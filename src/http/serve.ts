@@ -72,7 +72,8 @@ async function listen(app: FastifyInstance, { host, port }: ResolvedHttpOptions)
     await app.close();
     const { code = 'unknown' } = cause as NodeJS.ErrnoException;
     throw new ChronosError(
-      'INVALID_OPTIONS',
+      // The port may be free again in a moment: worth another start.
+      'WRONG_STATE',
       `cannot listen on ${host}, port ${port} (${code}): choose another HTTP_PORT, or an HTTP_HOST that this machine has`,
       { cause },
     );

@@ -13,7 +13,7 @@ export const EXIT_CODES: readonly { code: number; meaning: string }[] = [
   {
     code: EXIT.usage,
     meaning:
-      'wrong usage: command, option, argument, environment or handlers, or a question with nobody there to answer it',
+      'wrong usage or set-up: command, option, argument, environment or handlers, a database that is not installed, or a question with nobody there to answer it',
   },
   { code: EXIT.unreachable, meaning: 'MongoDB is not reachable' },
   {
@@ -23,16 +23,22 @@ export const EXIT_CODES: readonly { code: number; meaning: string }[] = [
   { code: EXIT.overruns, meaning: 'too many ticks of `daemon` in a row took too long' },
 ];
 
-/** Not the fault of how the process was called or set up. */
-const WRONG: ReadonlySet<ErrorCode> = new Set([
-  'JOB_NOT_FOUND',
-  'LOCK_HELD',
+/** How the process was called or set up: starting it again does not mend that. */
+const USAGE: ReadonlySet<ErrorCode> = new Set([
+  'INVALID_OPTIONS',
+  'INVALID_ARGUMENT',
+  'INVALID_PAYLOAD',
+  'INVALID_ENVIRONMENT',
+  'INVALID_SCHEDULE',
+  'SCHEDULE_NEVER_RUNS',
+  'SCHEDULE_FROZEN',
+  'DEPENDENCY_UNKNOWN',
+  'DEPENDENCY_CYCLE',
+  'HANDLER_INVALID',
+  'HANDLER_EXISTS',
+  'COMMAND_UNKNOWN',
+  'COLLECTION_TAKEN',
   'NOT_INSTALLED',
-  'QUERY_TOO_SLOW',
-  'SCHEDULE_EXISTS',
-  'SCHEDULE_IN_CODE',
-  'SCHEDULE_NOT_FOUND',
-  'WAIT_TIMEOUT',
 ]);
 
 /** Also one of another copy of this package, which a module with handlers may bring. */
@@ -44,6 +50,7 @@ export function isChronosError(error: unknown): error is ChronosError {
 }
 
 export function exitCodeOf(error: unknown): number {
-  if (!isChronosError(error) || WRONG.has(error.code)) return EXIT.wrong;
-  return error.code === 'MONGODB_UNREACHABLE' ? EXIT.unreachable : EXIT.usage;
+  if (!isChronosError(error)) return EXIT.wrong;
+  if (error.code === 'MONGODB_UNREACHABLE') return EXIT.unreachable;
+  return USAGE.has(error.code) ? EXIT.usage : EXIT.wrong;
 }

@@ -5,7 +5,10 @@ import { EXIT } from './exit.js';
 /** npm and a terminal may both send the same Ctrl-C: signals this close together are one. */
 const SAME_SIGNAL_MS = 500;
 
-/** The first signal stops gracefully (`forever` does that); a second one ends the process at once. */
+/**
+ * The first signal stops gracefully (`forever` does that); a second one ends the process at once. To be called right
+ * before somebody listens for the first: until then a signal ends the process by itself, and after this it would not.
+ */
 export function exitOnSecondSignal(clock: Pick<Clock, 'monotonic'>, log: LogTarget): void {
   let first: number | undefined;
   const count = (signal: string): void => {

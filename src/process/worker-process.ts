@@ -18,14 +18,16 @@ export async function openWorker(settings: WorkerSettings, log: LogTarget): Prom
   if (settings.handlers === undefined)
     log.warn({}, 'HANDLERS is not set: this worker has no handlers and will only sweep and prune');
   else await loadHandlers(scheduler, settings.handlers);
-  exitOnSecondSignal(systemClock, log);
   log.info({ workerId: scheduler.workerId }, `worker ${scheduler.workerId} connects to MongoDB`);
   return scheduler;
 }
 
 /** Works until it is told to stop. Resolves to the exit code, as all of these do. */
 export async function work(scheduler: Scheduler, { http }: WorkerSettings, log: LogTarget): Promise<number> {
-  const { left } = await whileServing(scheduler, http, log, () => scheduler.forever());
+  const { left } = await whileServing(scheduler, http, log, () => {
+    exitOnSecondSignal(systemClock, log);
+    return scheduler.forever();
+  });
   for (const { id, taskType } of left)
     log.warn({ jobId: id, taskType }, `${taskType} was left unfinished; its lock runs out by itself`);
   return left.length === 0 ? EXIT.fine : EXIT.wrong;
@@ -33,7 +35,7 @@ export async function work(scheduler: Scheduler, { http }: WorkerSettings, log: 
 
 /** One pass for system cron; the exit code says whether anything failed. */
 export async function run(scheduler: Scheduler, _: WorkerSettings, log: LogTarget): Promise<number> {
-  const { entries, executed, failed } = await pass(scheduler);
+  const { entries, executed, failed } = await pass(scheduler, log);
   for (const { name, result, reason, jobId } of entries) {
     log.info({ name, result, reason, jobId }, `${name}: ${result}${reason === null ? '' : ` (${reason})`}`);
   }
@@ -47,14 +49,25 @@ export async function daemon(
   settings: WorkerSettings,
   log: LogTarget,
 ): Promise<number> {
+  exitOnSecondSignal(systemClock, log);
   const { ticks, overruns, reason } = await scheduler.daemon(settings.daemon);
   log.info({ ticks, overruns, reason }, `daemon ended after ${ticks} ticks, ${overruns} of them overran`);
   return reason === 'overruns' ? EXIT.overruns : EXIT.fine;
 }
 
 /** One pass; a signal lets what runs end, and begins nothing more. Closes the scheduler. */
-export function pass(scheduler: Scheduler, options: PassOptions = {}): Promise<PassReport> {
+export async function pass(
+  scheduler: Scheduler,
+  log: LogTarget,
+  options: PassOptions = {},
+): Promise<PassReport> {
+  exitOnSecondSignal(systemClock, log);
   const stop = (): void => void scheduler.stop();
   process.on('SIGINT', stop).on('SIGTERM', stop);
-  return scheduler.runOnce(options).finally(() => scheduler.stop());
+  try {
+    return await scheduler.runOnce(options);
+  } finally {
+    await scheduler.stop();
+    process.off('SIGINT', stop).off('SIGTERM', stop);
+  }
 }

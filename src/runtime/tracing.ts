@@ -44,19 +44,36 @@ export function isTracing(): boolean {
 
 /** Stores jobs within a producer span, and gives them its context to carry. */
 export async function traceSend<T>(jobs: readonly JobDocument[], store: () => Promise<T>): Promise<T> {
-  const tracer = activeTracer();
   const [first] = jobs;
-  if (tracer === undefined || first === undefined) return store();
-  const span = tracer.startSpan(...sendSpan(first, jobs));
-  const parent = traceparent(span.spanContext());
-  if (parent !== undefined) for (const job of jobs) job.trace = parent;
+  const span = first === undefined ? undefined : quietly(() => beginSend(first, jobs));
+  if (span === undefined) return store();
   try {
     return await context.with(trace.setSpan(context.active(), span), store);
   } catch (thrown) {
-    fail(span, toError(thrown));
+    quietly(() => {
+      fail(span, toError(thrown));
+    });
     throw thrown;
   } finally {
-    span.end();
+    quietly(() => {
+      span.end();
+    });
+  }
+}
+
+function beginSend(first: JobDocument, jobs: readonly JobDocument[]): Span | undefined {
+  const span = activeTracer()?.startSpan(...sendSpan(first, jobs));
+  const parent = span === undefined ? undefined : traceparent(span.spanContext());
+  if (parent !== undefined) for (const job of jobs) job.trace = parent;
+  return span;
+}
+
+/** Samplers and processors are the application's: whatever they throw, jobs are stored and run. */
+function quietly<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
   }
 }
 
@@ -89,7 +106,10 @@ export class AttemptSpan {
   /** A child of what the job carries, or else the first span of a new trace; undefined when nobody traces. */
   static begin(job: JobDocument): AttemptSpan | undefined {
     const tracer = activeTracer();
-    if (tracer === undefined) return undefined;
+    return tracer === undefined ? undefined : quietly(() => AttemptSpan.#begin(job, tracer));
+  }
+
+  static #begin(job: JobDocument, tracer: Tracer): AttemptSpan {
     const parent = parentOf(job);
     const span = tracer.startSpan(
       `process ${job.queue}`,
@@ -114,9 +134,11 @@ export class AttemptSpan {
   }
 
   end(outcome: Outcome): void {
-    this.#span.setAttribute('chronos.outcome', outcome.kind);
-    if (outcome.kind === 'failed' || outcome.kind === 'retry') fail(this.#span, outcome.error);
-    this.#span.end();
+    quietly(() => {
+      this.#span.setAttribute('chronos.outcome', outcome.kind);
+      if (outcome.kind === 'failed' || outcome.kind === 'retry') fail(this.#span, outcome.error);
+      this.#span.end();
+    });
   }
 }
 

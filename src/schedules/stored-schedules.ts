@@ -58,6 +58,12 @@ export type TriggerAnswer =
   | { triggered: false; reason: 'notFound' };
 
 /** How many occurrences there were, and how many of them had a job already. */
+/** Schedules in the order of their ids, and the id after which the next page begins. */
+export interface SchedulePage {
+  schedules: StoredSchedule[];
+  next: string | null;
+}
+
 export interface BackfillAnswer {
   occurrences: number;
   existing: number;
@@ -160,10 +166,19 @@ export class StoredSchedules {
 
   /** In the order of their ids; those that cannot be read are left out. */
   async list(query: ScheduleQueryOptions = {}): Promise<StoredSchedule[]> {
-    const found = await this.#parts.store.listSchedules(readScheduleQuery(query));
-    return found
-      .filter((schedule) => unreadable(schedule) === undefined)
-      .map((schedule) => this.#view(schedule));
+    return (await this.page(query)).schedules;
+  }
+
+  /** The same with the id after which the next page begins; null when this is the last one. */
+  async page(query: ScheduleQueryOptions = {}): Promise<SchedulePage> {
+    const read = readScheduleQuery(query);
+    const found = await this.#parts.store.listSchedules(read);
+    return {
+      schedules: found
+        .filter((schedule) => unreadable(schedule) === undefined)
+        .map((schedule) => this.#view(schedule)),
+      next: found.length < read.limit ? null : (found.at(-1)?._id ?? null),
+    };
   }
 
   /** No more occurrences until `resume`. Runs that exist go on. False when there is no such schedule. */

@@ -22,6 +22,8 @@ interface InFlight extends ClaimedJob {
   /** The lock was lost. When it is somebody else's, whatever the handler comes to is dropped. */
   lost: LossKind | undefined;
   settled: boolean;
+  /** It ignores its signal, and its outcome is written: nobody waits for it any more. */
+  isStuck: boolean;
   /** It was scheduled again. */
   again: boolean;
 }
@@ -86,7 +88,7 @@ export class JobRunner {
   /** True when no slot will be free again: handlers that ignore their signal hold all of them. */
   get allStuck(): boolean {
     const { concurrency } = this.#parts;
-    return this.#running.size === concurrency && [...this.#running].every(({ settled }) => settled);
+    return this.#running.size === concurrency && [...this.#running].every(({ isStuck }) => isStuck);
   }
 
   /** How long the handler that started last has been running, in milliseconds; 0 when none runs. */
@@ -124,6 +126,7 @@ export class JobRunner {
       execution: undefined,
       lost: undefined,
       settled: false,
+      isStuck: false,
       again: false,
     }));
     const held = locks.hold(
@@ -233,7 +236,7 @@ export class JobRunner {
     this.#parts.onSlotFree(duration);
   }
 
-  /** All slots that free in one turn of the event loop are filled together: their locks are told of in one message. */
+  /** All slots that free in one turn of the event loop are filled together: their locks begin together. */
   #refill(): void {
     if (this.#refilling || this.#queue.length === 0) return;
     this.#refilling = true;
@@ -289,6 +292,7 @@ export class JobRunner {
       entry.again = settlement.settled && goesOn(settlement.outcome);
     }
     entry.settled = true;
+    entry.isStuck = attempt.stuck;
     // Its handler has not ended, and the job is nobody's or finished.
     if (entry.phase === 'running') this.#zombies.add(entry);
     if (entry.held !== undefined) locks.release(entry.held);

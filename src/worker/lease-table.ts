@@ -58,7 +58,8 @@ export class LeaseTable {
     this.#text.write(lease.token, text, LONGEST_TOKEN * 2, 'utf16le');
     this.#text.write(lease.id, text + LONGEST_TOKEN * 2, LONGEST_ID * 2, 'utf16le');
     Atomics.store(this.#integers, at, version + 1);
-    return version + 1;
+    // As the slot itself counts, past 2^31 too.
+    return (version + 1) | 0;
   }
 
   clear(slot: number): void {

@@ -26,20 +26,20 @@ const clock = new DatabaseClock();
 let connected: Promise<Connected> | undefined;
 
 /** Loads the driver, too: a worker whose jobs are all short never pays for either. */
-async function connectOnce(): Promise<Connected> {
-  connected ??= connect();
+async function connectOnce(timeout: number): Promise<Connected> {
+  connected ??= connect(timeout);
   connected.catch(() => (connected = undefined));
   return connected;
 }
 
-async function connect(): Promise<Connected> {
+async function connect(timeout: number): Promise<Connected> {
   const store = await Promise.all([import('../store/connection.js'), import('../store/renew.js')]);
   const [{ connect: open }, { renew }] = store;
   const database = await open({
     uri: input.uri,
     poolSize: 2,
     socketTimeout: Math.min(5000, Math.max(1000, input.lockTimeout / 6)),
-    timeout: input.connectTimeout,
+    timeout,
     clock,
   });
   try {
@@ -55,19 +55,21 @@ async function connect(): Promise<Connected> {
 }
 
 async function main(): Promise<void> {
-  if (input.shortest < CONNECT_AHEAD) await connectOnce();
+  if (input.shortest < CONNECT_AHEAD) await connectOnce(input.connectTimeout);
   const events = new EventBus();
   events.on('worker:trouble', ({ error, failures, retryIn }) => {
     tell({ kind: 'trouble', message: error.message, failures, retryIn });
   });
   events.on('worker:recovered', ({ failures }) => tell({ kind: 'recovered', failures }));
   const leases = new SharedLeases(input.tables);
+  // One try must not use up the time that the locks have left.
+  const patience = Math.min(input.connectTimeout, Math.max(1000, input.lockTimeout / 6));
   const loop = new RenewalLoop({
     clock,
     events,
     leases: () => leases.current(),
     // The time after connecting: before that the clock may never have been measured.
-    renew: async (due) => (await connectOnce()).renew(due, clock.now()),
+    renew: async (due) => (await connectOnce(patience)).renew(due, clock.now()),
     report: {
       renewed: (renewed, sentAt) => {
         tell({ kind: 'renewed', slots: leases.slotsOf(renewed), sentAt });
@@ -90,7 +92,7 @@ async function main(): Promise<void> {
         leases.grow(message.table);
         return;
       case 'shorter':
-        if (message.length < CONNECT_AHEAD) connectOnce().catch(() => undefined);
+        if (message.length < CONNECT_AHEAD) connectOnce(patience).catch(() => undefined);
         loop.lookFor(message.length);
         return;
       case 'beat':

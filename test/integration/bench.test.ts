@@ -14,7 +14,7 @@ describe('npm run bench', () => {
   before(async () => (folder = await mkdtemp(join(tmpdir(), 'chronos-bench-'))));
   after(() => rm(folder, { recursive: true }));
 
-  it('shows its figures beside their floors, as a table, for machines and as a plot', async () => {
+  it('B3 shows its figures beside their floors, as a table, for machines and as a plot', async () => {
     const [json, svg] = [join(folder, 'figures.json'), join(folder, 'figures.svg')];
     const parts = ['--quick', '--only', 'noop,latency', '--json', json, '--svg', svg];
     const { stdout } = await run(process.execPath, ['--import', 'tsx', 'scripts/bench/main.ts', ...parts]);

@@ -67,15 +67,23 @@ describe('chronos: usage, settings and exit codes', () => {
   });
 
   it('takes MongoDB from the environment or a file, and never shows what is in it', async () => {
-    const [none, file, noFile, notUri, argument, unreachable] = await Promise.all([
+    const [none, file, variable, noFile, notUri, argument, unreachable] = await Promise.all([
       chronos(['status']),
       chronos(['status', '--json', '--uri-file', await fileWith(`${db.uri}\n`)]),
+      // As cron, Docker and Kubernetes hand it over; what the command line names comes first.
+      chronos(['status', '--json', '--uri-file', await fileWith(db.uri)], {
+        MONGODB_URI_FILE: path.join(folder, 'none'),
+      }).then(async (first) => ({
+        first,
+        second: await chronos(['run', '--json'], { MONGODB_URI_FILE: await fileWith(db.uri) }),
+      })),
       chronos(['status', '--uri-file', path.join(folder, 'none')]),
       chronos(['status', '--uri-file', await fileWith('postgres://ada:secret-word@host/db')]),
       chronos(['status', `--uri=${UNREACHABLE}`]),
       chronos(['status', '--uri-file', await fileWith(UNREACHABLE)], { CONNECT_TIMEOUT: '500ms' }),
     ]);
     assert.deepEqual([none.code, file.code, noFile.code, notUri.code, argument.code], [2, 0, 2, 2, 2]);
+    assert.deepEqual([variable.first.code, variable.second.code], [0, 0], variable.second.stderr);
     assert.match(none.stderr, /MONGODB_URI is missing.*--uri-file/);
     assert.deepEqual((JSON.parse(file.stdout) as { queues: unknown[] }).queues, []);
     assert.match(noFile.stderr, /ENOENT/);

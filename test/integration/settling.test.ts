@@ -23,7 +23,7 @@ describe('settling', () => {
     return events.map(({ name, event }) => `${name} ${(event as { jobId: string }).jobId}`);
   }
 
-  it('lets the next job start while an outcome is being written', async () => {
+  it('B3 lets the next job start while an outcome is being written', async () => {
     assert.deepEqual((await order('batched')).slice(0, 3), [
       'job:start work#first',
       'job:start work#second',
@@ -38,5 +38,12 @@ describe('settling', () => {
       'job:start work#second',
       'job:complete work#second',
     ]);
+  });
+
+  it('with `settle: immediate` one slot is enough for a pass over many', async () => {
+    const scheduler = database.scheduler({ concurrency: 1 });
+    scheduler.registerHandler('work', () => undefined, { settle: 'immediate' });
+    await scheduler.dispatchMany(Array.from({ length: 5 }, () => ({ taskType: 'work' })));
+    assert.equal(await scheduler.run(), 5);
   });
 });

@@ -36,9 +36,7 @@ export const scheduleCommands: readonly CommandSpec[] = [
         ...{ owner: 'owner', taskType: 'type', userId: 'user', isActive: 'active' },
         ...{ limit: 'limit', after: 'after' },
       });
-      const schedules = await (await context.scheduler()).listSchedules(query);
-      const last = schedules.at(-1);
-      const next = last !== undefined && schedules.length === (query.limit ?? 100) ? last.id : null;
+      const { schedules, next } = await (await context.scheduler()).pageSchedules(query);
       return {
         data: { schedules, next },
         lines: (view) => [

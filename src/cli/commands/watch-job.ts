@@ -45,8 +45,9 @@ export async function* watchJob(
       }
     }
     before = job;
-    const isLogged = job.startedAt === null || seen.has(`${jobId}:${job.fence}`) || ++late > LATE_LOOKS;
-    if ((isOver && isLogged) || signal.aborted) return job;
+    if (signal.aborted) return job;
+    if (isOver && (job.startedAt === null || seen.has(`${jobId}:${job.fence}`) || ++late > LATE_LOOKS))
+      return job;
     await clock.sleep(pause, signal);
   }
 }

@@ -90,9 +90,10 @@ async function onePass(context: Context) {
   const settings = context.settings();
   const { createLogger } = await import('../../process/logger.js');
   const { openWorker, pass } = await import('../../process/worker-process.js');
-  const scheduler = await openWorker(settings, createLogger(settings, 'stderr'));
+  const log = createLogger(settings, 'stderr');
+  const scheduler = await openWorker(settings, log);
   const options: PassOptions = given.picked({ at: 'at', dryRun: 'dryRun', batch: 'batch' });
-  const report = await pass(scheduler, options);
+  const report = await pass(scheduler, log, options);
   const { entries, executed, failed, at } = report;
   return {
     data: report,

@@ -1,4 +1,3 @@
-import type { ScheduleQueryOptions } from '../../config/call-options.js';
 import { ChronosError } from '../../domain/errors.js';
 import type { Scheduler } from '../../scheduler.js';
 import type { StoredSchedule } from '../../schedules/schedule-view.js';
@@ -24,8 +23,6 @@ import { scheduleParams } from '../schemas/values.js';
 
 const DEFAULT_PAGE = 20;
 const PREVIEWED = 5;
-/** The scheduler leaves out those it cannot read; more than this many in a row are not looked past. */
-const LOOKED_PAST = 1000;
 
 const ofOne = {
   before: ({ params: { id } }: Asked<{ id: string }, unknown, unknown>): AuditDetails => ({ target: id }),
@@ -39,14 +36,8 @@ export const scheduleRoutes: readonly Route[] = [
     summary: 'A page of schedules, in the order of their ids',
     query: scheduleQuery,
     answer: schedulePage,
-    handle: async (scheduler, { query }) => {
-      const limit = query.limit ?? DEFAULT_PAGE;
-      const schedules = await scheduler.listSchedules({ ...query, limit });
-      const last = schedules.at(-1)?.id;
-      const isMore =
-        last !== undefined && (schedules.length === limit || (await hasMore(scheduler, query, last)));
-      return { schedules, next: isMore ? last : null };
-    },
+    handle: (scheduler, { query }) =>
+      scheduler.pageSchedules({ ...query, limit: query.limit ?? DEFAULT_PAGE }),
   }),
   route({
     method: 'POST',
@@ -200,10 +191,6 @@ export const scheduleRoutes: readonly Route[] = [
 
 async function find(scheduler: Scheduler, id: string): Promise<StoredSchedule> {
   return (await scheduler.getSchedule(id)) ?? missing(id);
-}
-
-async function hasMore(scheduler: Scheduler, query: ScheduleQueryOptions, after: string): Promise<boolean> {
-  return (await scheduler.listSchedules({ ...query, after, limit: LOOKED_PAST })).length > 0;
 }
 
 function changed(id: string, isFound: boolean): { id: string } {

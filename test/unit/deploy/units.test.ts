@@ -70,7 +70,14 @@ describe('the systemd units', () => {
     for (const unit of ['chronos.service', 'chronos-run.service']) {
       const [command = ''] = valuesOf(unit, 'ExecStart');
       const file =
-        /^\/usr\/bin\/node node_modules\/chronos-worker\/(\S+) (?:work|run)$/.exec(command)?.[1] ?? '';
+        // The credential is in a folder of the unit's own (%d), so that no file of variables can name it for both.
+        /^\/usr\/bin\/env MONGODB_URI_FILE=%d\/mongodb-uri \/usr\/bin\/node node_modules\/chronos-worker\/(\S+) (?:work|run)$/.exec(
+          command,
+        )?.[1] ?? '';
+      assert.deepEqual(
+        valuesOf(unit, 'LoadCredential').map((value) => value.split(':')[0]),
+        ['mongodb-uri'],
+      );
       assert.ok(inPackage(file), command);
       const grace = /SHUTDOWN_GRACE=(\w+)/.exec(valuesOf(unit, 'Environment').join(' '))?.[1];
       assert.ok(Number(valuesOf(unit, 'TimeoutStopSec')[0]) >= leastPatience(grace), unit);
