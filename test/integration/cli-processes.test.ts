@@ -54,10 +54,11 @@ describe('chronos: processes and what is live', () => {
     ]);
     for (const { code, stdout } of [status, top]) {
       assert.equal(code, 0);
-      assert.match(stdout, /2 jobs stored, 1 due; 0 of 3 slots busy, 1 live worker\n/);
+      // As the last heartbeat had it, which may be from while the job ran.
+      assert.match(stdout, /2 jobs stored, 1 due; [01] of 3 slots busy, 1 live worker\n/);
       assert.match(stdout, /COMPLETED 1/);
       assert.match(stdout, /^nobody +1 +\w+ +1 +0 +0 +0 +– +0$/m);
-      assert.match(stdout, /^w1 +Running +0\/3/m);
+      assert.match(stdout, /^w1 +Running +[01]\/3/m);
     }
     const { due, totals } = JSON.parse(json.stdout) as { due: unknown; totals: Record<string, unknown> };
     assert.deepEqual(
