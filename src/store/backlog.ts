@@ -19,14 +19,17 @@ export interface QueueBacklog {
   age: number;
 }
 
-/** One queue after the other: this is no reason to keep the server busy. */
+/** One queue after the other: this is no reason to keep the server busy. One that takes too long keeps no other out. */
 export async function findBacklog(
   c: Collections,
   queues: readonly string[],
   now: Date,
 ): Promise<QueueBacklog[]> {
   const found: QueueBacklog[] = [];
-  for (const queue of queues) found.push(await backlogOf(c, queue, now));
+  for (const queue of queues) {
+    const one = await backlogOf(c, queue, now).catch(unlessInTime(undefined));
+    if (one !== undefined) found.push(one);
+  }
   return found;
 }
 
