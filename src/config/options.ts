@@ -60,7 +60,7 @@ export interface SchedulerOptions {
   sweepInterval?: Duration;
   /**
    * How often this process shows that it lives and measures the database's clock. Default `'10s'`, or a third of
-   * `lockTimeout` when that is shorter.
+   * `lockTimeout` when that is shorter. At most `'20s'`: a worker that is silent for a minute counts as gone.
    */
   heartbeatInterval?: Duration;
   /** Longest time `stop()` takes, handlers included. Default `'30s'`. */
@@ -135,6 +135,10 @@ export const MONGO_URI = "a connection string with the database's name, like mon
 
 const DAY = 86_400_000;
 
+/** A third of the silence after which the store counts a worker as gone: two may be lost. */
+const LONGEST_HEARTBEAT = 20_000;
+const GONE_WHEN_SILENT = 'a worker that is silent for a minute counts as gone, although it works';
+
 export const DEFAULTS = {
   queues: ['default'],
   concurrency: 5,
@@ -202,7 +206,7 @@ const optionReaders: Readers<ReadOptions> = {
   pollInterval: duration({ min: 10, max: DAY }),
   lockTimeout: duration({ min: 500 }),
   sweepInterval: duration({ min: 50 }),
-  heartbeatInterval: duration({ min: 50 }),
+  heartbeatInterval: duration({ min: 50, max: LONGEST_HEARTBEAT, why: GONE_WHEN_SILENT }),
   shutdownGrace: duration(),
   timeout: duration({ min: 1 }),
   timeoutGrace: duration(),

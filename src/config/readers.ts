@@ -9,12 +9,16 @@ export type Reader<T> = (value: unknown, path: string, faults: string[]) => T | 
 /** A reader for each key; keys that are absent from the input are absent from what is read. */
 export type Readers<T> = { readonly [K in keyof T]-?: Reader<T[K]> };
 
-export function duration({ min = 0, max = Infinity } = {}): Reader<number> {
+/** `why` says what a longer one would break. */
+export function duration({ min = 0, max = Infinity, why = '' } = {}): Reader<number> {
   return (value, path, faults) => {
     const read = readDuration(value);
     if ('fault' in read) return fail(faults, `${path} ${read.fault}`);
     if (read.ms < min) return fail(faults, `${path} must be at least ${min} ms, got ${show(value)}`);
-    if (read.ms > max) return fail(faults, `${path} must be at most ${max} ms, got ${show(value)}`);
+    if (read.ms > max) {
+      const reason = why === '' ? '' : `: ${why}`;
+      return fail(faults, `${path} must be at most ${max} ms, got ${show(value)}${reason}`);
+    }
     return read.ms;
   };
 }

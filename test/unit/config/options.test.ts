@@ -135,6 +135,13 @@ describe('resolveOptions', () => {
     ]);
   });
 
+  it('refuses a heartbeat so rare that the worker would count as gone', () => {
+    assert.deepEqual(faultsOf({ uri, lockTimeout: '5m', heartbeatInterval: '21s' }), [
+      "options.heartbeatInterval must be at most 20000 ms, got '21s': a worker that is silent for a minute counts as gone, although it works",
+    ]);
+    assert.equal(faultsOf({ uri, heartbeatInterval: '20s' }).length, 0);
+  });
+
   it('judges no relation of a value that is wrong by itself', () => {
     assert.equal(faultsOf({ uri, lockTimeout: 'long' }).length, 1);
     assert.equal(faultsOf({ uri, retries: { cap: 'high' } }).length, 1);
