@@ -104,6 +104,45 @@ describe('operations: doctor', () => {
     assert.match(found['workerVersions']?.finding ?? '', /0\.0\.9/);
   });
 
+  it('B18 jobs whose queue one worker serves and whose handler only another has', async () => {
+    const { scheduler } = byHand(database);
+    const { jobs, workers } = database.collections;
+    await workers.insertMany([
+      aWorker({ _id: 'a', taskTypes: ['mail'], queues: ['default'] }),
+      aWorker({ _id: 'b', taskTypes: ['work'], queues: ['default', 'post'] }),
+    ]);
+    await jobs.insertMany([aJob({ taskType: 'mail', queue: 'post' }), aJob({ queue: 'post' })]);
+    const found = await troubles(scheduler);
+    assert.deepEqual(Object.keys(found), ['queues']);
+    assert.match(found['queues']?.finding ?? '', /none does both: mail in post\.$/);
+  });
+
+  it('B18 reads each fact once, and says when it has not looked at all that is due', async () => {
+    const store = createStore(database.collections);
+    await database.collections.workers.insertOne(aWorker());
+    await database.collections.jobs.insertOne(aJob());
+    const asked: string[] = [];
+    const counting = new Proxy(store, {
+      get: (target, method: keyof typeof store & string) => {
+        asked.push(method);
+        return target[method];
+      },
+    });
+    // So fast a clock that the time for looking is over after the first head.
+    let looks = 0;
+    const hasty = Object.assign(new ManualClock(), { monotonic: () => looks++ * 1500 });
+    const findings = await examine({ store: counting, clock: hasty, wallClock: { now: () => new Date() } });
+    assert.deepEqual(
+      asked.filter((method, place) => asked.indexOf(method) !== place),
+      [],
+    );
+    for (const name of ['handlers', 'queues']) {
+      const found = findings.find(({ check }) => check === name);
+      assert.equal(found?.level, 'ok');
+      assert.match(found?.finding ?? '', /of those looked at/);
+    }
+  });
+
   it('B18 schedules that fall behind', async () => {
     const { scheduler, clock } = byHand(database);
     clock.advance(100_000_000);

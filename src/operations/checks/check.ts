@@ -1,12 +1,4 @@
-import type { Clock } from '../../domain/clock.js';
-import type { Store } from '../../store/store.js';
-
-export interface CheckParts {
-  store: Store;
-  clock: Clock;
-  /** What this machine takes for the time. */
-  wallClock: Pick<Clock, 'now'>;
-}
+import type { CheckParts, SharedFacts } from './facts.js';
 
 export interface Result {
   level: 'ok' | 'warning' | 'error';
@@ -18,7 +10,7 @@ export interface Result {
 /** One thing that may be wrong with an installation. Reads, and writes nothing. */
 export interface Check {
   readonly name: string;
-  examine(parts: CheckParts): Promise<Result>;
+  examine(facts: SharedFacts, parts: CheckParts): Promise<Result>;
 }
 
 export function ok(finding: string): Result {

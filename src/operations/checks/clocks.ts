@@ -1,4 +1,3 @@
-import { listWorkers } from '../workers.js';
 import { ok, some, warning, type Check } from './check.js';
 
 /** Milliseconds. */
@@ -6,14 +5,12 @@ const TOLERATED = 1000;
 
 export const ownClock: Check = {
   name: 'ownClock',
-  async examine({ store, wallClock }) {
-    const before = wallClock.now().getTime();
-    const { localTime } = await store.inspectServer();
-    const after = wallClock.now().getTime();
-    const offset = Math.round((before + after) / 2 - localTime.getTime());
+  async examine({ server }) {
+    const { localTime, askedAt, answeredAt } = await server();
+    const offset = Math.round((askedAt + answeredAt) / 2 - localTime.getTime());
     const finding = `The clock of this machine is ${Math.abs(offset)} ms ${offset < 0 ? 'behind' : 'ahead of'} the database's.`;
     // The reading itself is only as good as its round trip.
-    if (Math.abs(offset) <= TOLERATED + (after - before)) return ok(finding);
+    if (Math.abs(offset) <= TOLERATED + (answeredAt - askedAt)) return ok(finding);
     const advice =
       "Jobs go by the database's clock and are not affected; log lines are. Synchronise both with NTP.";
     return warning(finding, advice);
@@ -22,9 +19,8 @@ export const ownClock: Check = {
 
 export const workerClocks: Check = {
   name: 'workerClocks',
-  async examine({ store, clock }) {
-    const live = (await listWorkers(store, clock)).filter(({ isLive }) => isLive);
-    const vague = live
+  async examine({ liveWorkers }) {
+    const vague = (await liveWorkers())
       .filter(({ clockError }) => clockError !== null && clockError > TOLERATED)
       .map(({ id, clockError }) => `${id} (${Math.round(clockError ?? 0)} ms)`);
     if (vague.length === 0) return ok("Live workers know the database's time well.");

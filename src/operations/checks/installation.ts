@@ -5,8 +5,8 @@ const INSTALL = 'Run install(), which makes what is missing; start() of a worker
 
 export const indexes: Check = {
   name: 'indexes',
-  async examine({ store }) {
-    const states = await store.inspectCollections();
+  async examine({ collections }) {
+    const states = await collections();
     const missing = named(states, ({ missing: names }) => names);
     const different = named(states, ({ different: names }) => names);
     const foreign = named(states, ({ foreign: names }) => names);
@@ -25,8 +25,8 @@ export const indexes: Check = {
 
 export const validators: Check = {
   name: 'validators',
-  async examine({ store }) {
-    const without = (await store.inspectCollections())
+  async examine({ collections }) {
+    const without = (await collections())
       .filter(({ hasValidator }) => !hasValidator)
       .map(({ collection }) => collection);
     return without.length === 0
@@ -37,8 +37,8 @@ export const validators: Check = {
 
 export const expiry: Check = {
   name: 'expiry',
-  async examine({ store }) {
-    const growing = (await store.inspectCollections())
+  async examine({ collections }) {
+    const growing = (await collections())
       .filter(({ growsWithoutEnd }) => growsWithoutEnd)
       .map(({ collection }) => collection);
     return growing.length === 0

@@ -1,4 +1,5 @@
-import { error, ok, some, warning, type Check, type CheckParts } from './check.js';
+import { error, ok, some, warning, type Check } from './check.js';
+import type { CheckParts } from './facts.js';
 
 /** Workers look every few seconds: an occurrence undecided for this long, in milliseconds, is nobody's. */
 const LATE = 120_000;
@@ -8,7 +9,7 @@ const MOST_FOUND = 10;
 
 export const lateSchedules: Check = {
   name: 'lateSchedules',
-  async examine({ store, clock }) {
+  async examine(_, { store, clock }) {
     const late = await store.findLateSchedules(ago(clock, LATE), MOST_FOUND);
     if (late.length === 0) return ok('Schedules keep up.');
     const finding = `Schedules fall behind: ${some(late.map(({ _id, nextRunAt }) => `${_id} (${nextRunAt?.toISOString() ?? ''})`))}.`;
@@ -20,7 +21,7 @@ export const lateSchedules: Check = {
 
 export const disabledSchedules: Check = {
   name: 'disabledSchedules',
-  async examine({ store }) {
+  async examine(_, { store }) {
     const disabled = await store.findDisabledSchedules(MOST_FOUND);
     if (disabled.length === 0) return ok('All rules can be read.');
     const finding = `Schedules are disabled: ${some(disabled.map(({ _id, disabledReason }) => `${_id} (${disabledReason ?? ''})`))}.`;
@@ -30,7 +31,7 @@ export const disabledSchedules: Check = {
 
 export const owedRuns: Check = {
   name: 'owedRuns',
-  async examine({ store, clock }) {
+  async examine(_, { store, clock }) {
     const owing = await store.findLongOwing(ago(clock, OWED_LONG), MOST_FOUND);
     if (owing.length === 0) return ok('What was decided is carried out.');
     const finding = `Runs are owed for more than a day: ${some(owing.map(({ _id }) => _id))}.`;

@@ -4,8 +4,8 @@ const OLDEST = 6;
 
 export const serverVersion: Check = {
   name: 'serverVersion',
-  async examine({ store }) {
-    const { version, mongoose } = await store.inspectServer();
+  async examine({ server }) {
+    const { version, mongoose } = await server();
     const finding = `MongoDB ${version}, mongoose ${mongoose}.`;
     return Number.parseInt(version, 10) >= OLDEST
       ? ok(finding)
@@ -15,8 +15,8 @@ export const serverVersion: Check = {
 
 export const writeConcern: Check = {
   name: 'writeConcern',
-  async examine({ store }) {
-    const { writeConcern: concern, topology, members, arbiters } = await store.inspectServer();
+  async examine({ server }) {
+    const { writeConcern: concern, topology, members, arbiters } = await server();
     if (concern.w !== 'majority' || !concern.journal) {
       const finding = `Writes are acknowledged with ${JSON.stringify(concern)}.`;
       return error(finding, 'Jobs are only durable with a journalled majority: report this.');
@@ -39,8 +39,8 @@ export const writeConcern: Check = {
 
 export const changeStreams: Check = {
   name: 'changeStreams',
-  async examine({ store }) {
-    const { topology } = await store.inspectServer();
+  async examine({ server }) {
+    const { topology } = await server();
     if (topology !== 'standalone') return ok('Workers hear of jobs through a change stream.');
     const advice =
       'Make it a replica set, of one member if need be: then workers hear of jobs within milliseconds.';

@@ -1,6 +1,7 @@
+import type { JobDocument } from '../../domain/job.js';
 import { nearest } from '../../domain/nearest.js';
 import type { WorkerView } from '../workers.js';
-import type { Facts, Gate } from './gate.js';
+import type { Gate } from './gate.js';
 import { count } from './phrases.js';
 
 export const alive: Gate = {
@@ -25,9 +26,8 @@ export const handler: Gate = {
 export const queue: Gate = {
   name: 'queue',
   passed: 'A live worker with its handler serves its queue.',
-  explain(facts) {
-    const { job, workers } = facts;
-    if (job === null || workers.length === 0 || capable(facts).length > 0) return undefined;
+  explain({ job, workers }) {
+    if (job === null || workers.length === 0 || capable(workers, job).length > 0) return undefined;
     const isServed = workers.some(({ queues }) => queues.includes(job.queue));
     const served = [...new Set(workers.flatMap(({ queues }) => queues))].sort().slice(0, 10).join(', ');
     if (!isServed)
@@ -45,8 +45,8 @@ export const queue: Gate = {
 export const busy: Gate = {
   name: 'busy',
   passed: 'A worker that can run it has a free slot.',
-  explain(facts) {
-    const able = capable(facts);
+  explain({ job, workers }) {
+    const able = job === null ? [] : capable(workers, job);
     if (able.length === 0 || able.some(({ running, concurrency }) => running < concurrency)) return undefined;
     const slots = able.reduce((total, { concurrency }) => total + concurrency, 0);
     const whose =
@@ -60,7 +60,10 @@ function withHandler(workers: readonly WorkerView[], taskType: string): WorkerVi
   return workers.filter(({ taskTypes }) => taskTypes.includes(taskType));
 }
 
-function capable({ job, workers }: Facts): WorkerView[] {
-  if (job === null) return [];
-  return withHandler(workers, job.taskType).filter(({ queues }) => queues.includes(job.queue));
+/** Those that have its handler and serve its queue. */
+export function capable(
+  workers: readonly WorkerView[],
+  { queue: name, taskType }: Pick<JobDocument, 'queue' | 'taskType'>,
+): WorkerView[] {
+  return withHandler(workers, taskType).filter(({ queues }) => queues.includes(name));
 }
