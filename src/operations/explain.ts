@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/clock.js';
-import { isFinished, type JobStatus } from '../domain/job.js';
+import { isFinished, isSuspect, type JobStatus } from '../domain/job.js';
 import { checkJobId } from '../domain/names.js';
 import { scheduleOf, type SkipDocument } from '../domain/schedule.js';
 import { unreadable } from '../schedules/readable.js';
@@ -7,7 +7,7 @@ import type { Store } from '../store/store.js';
 import type { Facts, Gate } from './gates/gate.js';
 import { GATES } from './gates/gates.js';
 import { when } from './gates/phrases.js';
-import { listWorkers } from './workers.js';
+import { listWorkers, MOST_WORKERS } from './workers.js';
 
 /** Why a job does not run, and when it will. */
 export interface Explanation {
@@ -24,7 +24,10 @@ export interface Explanation {
 }
 
 export interface ExplainParts {
-  store: Pick<Store, 'findJob' | 'findSchedule' | 'findRuns' | 'findSkipsAt' | 'findWorkers'>;
+  store: Pick<
+    Store,
+    'findJob' | 'findSchedule' | 'findRuns' | 'findSkipsAt' | 'findWorkers' | 'findLockedSuspects'
+  >;
   clock: Clock;
 }
 
@@ -60,21 +63,24 @@ export function explain(facts: Facts, gates: readonly Gate[] = GATES): Explanati
 async function readFacts({ store, clock }: ExplainParts, id: string): Promise<Facts | null> {
   const job = await store.findJob(id);
   const workers = (await listWorkers(store, clock)).filter(({ isLive }) => isLive);
-  const known = { id, job, workers, now: clock.now() };
-  const none = { occurrence: null, schedule: null, active: null, skip: null };
+  const suspects = job !== null && isSuspect(job) ? await store.findLockedSuspects(MOST_WORKERS) : [];
+  const known = { id, job, workers, suspects, now: clock.now() };
+  const none = { occurrence: null, schedule: null, scheduleFault: null, active: null, skip: null };
   if (job !== null) return { ...known, ...none };
 
   const scheduleId = scheduleOf(id);
   const schedule = scheduleId === undefined ? null : await store.findSchedule(scheduleId);
-  if (scheduleId === undefined || schedule === null || unreadable(schedule) !== undefined) return null;
+  if (scheduleId === undefined || schedule === null) return null;
   const occurrence = id[scheduleId.length] === '@' ? dateOf(id.slice(scheduleId.length + 1)) : null;
+  const scheduleFault = unreadable(schedule);
+  if (scheduleFault !== undefined) return { ...known, ...none, occurrence, scheduleFault };
   // A run that somebody asked for is known only while it is in line.
   if (occurrence === null && !schedule.owed.some((owed) => owed.id === id)) return null;
   const runs = schedule.active === null ? null : await store.findRuns([schedule.active]);
   const active = [...(runs?.values() ?? [])].find(({ status }) => !isFinished(status)) ?? null;
   const skips = occurrence === null ? [] : await store.findSkipsAt(scheduleId, occurrence);
   const skip = skips.find((record) => covers(record, occurrence)) ?? null;
-  return { ...known, occurrence, schedule, active, skip };
+  return { ...known, ...none, occurrence, schedule, active, skip };
 }
 
 function covers({ at, until }: SkipDocument, occurrence: Date | null): boolean {

@@ -4,7 +4,7 @@ import { SILENT } from '../store/heartbeat.js';
 import type { Store } from '../store/store.js';
 
 /** More than live at once; those that are gone stay listed for a day, behind them. */
-const MOST_WORKERS = 1000;
+export const MOST_WORKERS = 1000;
 
 /** A worker process as it showed itself last. */
 export type WorkerView = Omit<WorkerDocument, '_id' | 'expiresAt'> & {

@@ -44,6 +44,7 @@ import {
 } from './schedules.js';
 import { findSettled, settle } from './settle.js';
 import { findSkips, findSkipsAt, recordSkips } from './skips.js';
+import { findLockedSuspects } from './suspects.js';
 import { findDisabledSchedules, findLateSchedules, findLongOwing } from './troubled-schedules.js';
 import { findWaitingHeads } from './waiting-heads.js';
 import { watch } from './watch.js';
@@ -80,6 +81,7 @@ const OPERATIONS = {
   findListedTaskTypes,
   findLiveTaskTypes,
   findLock,
+  findLockedSuspects,
   findLongOwing,
   findOwingSchedules,
   findRuns,

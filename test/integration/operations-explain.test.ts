@@ -78,6 +78,31 @@ describe('operations: explain', () => {
     );
   });
 
+  it('B11 a job that crashed its process waits for another one that did', async () => {
+    const { scheduler } = byHand(database);
+    const { jobs, workers } = database.collections;
+    const [waiting, other] = [aJob({ crashes: 1 }), aJob({ status: 'RUNNING', abandoned: 1 })];
+    await jobs.insertMany([waiting, other, aJob({ status: 'RUNNING', lockedBy: 'second' })]);
+    await workers.insertOne(aWorker({ running: 1 }));
+    const explanation = await scheduler.operations.explainJob(waiting._id);
+    assert.equal(explanation?.gate, 'suspect');
+    assert.match(explanation.sentence, new RegExp(`has ${other._id}, and it waits`));
+    await workers.insertOne(aWorker({ _id: 'second', running: 1 }));
+    assert.equal((await scheduler.operations.explainJob(waiting._id))?.gate, null);
+  });
+
+  it('B11 says of what a schedule that cannot be read should make that it cannot', async () => {
+    const { operations } = byHand(database).scheduler;
+    await database.collections.schedules.insertOne(aSchedule({ owed: 'nothing' as never }), {
+      bypassDocumentValidation: true,
+    });
+    for (const id of [`s@${after(3_600_000).toISOString()}`, 's!asked']) {
+      const explanation = await operations.explainJob(id);
+      assert.deepEqual([explanation?.gate, explanation?.status], ['unreadableSchedule', null]);
+      assert.match(explanation?.sentence ?? '', /schedule 's' cannot be read: owed/);
+    }
+  });
+
   it('B11 explains occurrences that have no job: to come, paused, in line, skipped', async () => {
     const { scheduler } = byHand(database);
     const { operations } = scheduler;

@@ -1,6 +1,7 @@
 import type { JobDocument } from '../../domain/job.js';
 import type { ScheduleDocument, SkipDocument } from '../../domain/schedule.js';
 import type { Run } from '../../store/active-runs.js';
+import type { LockedSuspect } from '../../store/suspects.js';
 import type { WorkerView } from '../workers.js';
 
 /** What was read about a job before anybody judges why it does not run. */
@@ -11,13 +12,18 @@ export interface Facts {
   job: JobDocument | null;
   /** The time of the occurrence, where the id says one. */
   occurrence: Date | null;
+  /** Null: there is none in question, or it cannot be read. */
   schedule: ScheduleDocument | null;
+  /** Why its schedule cannot be read. */
+  scheduleFault: string | null;
   /** The current run of its schedule, unless that is finished. */
   active: Run | null;
   /** The record that its occurrence was skipped. */
   skip: SkipDocument | null;
   /** Those that live. */
   workers: readonly WorkerView[];
+  /** Suspects that workers have now; read when the job is one itself. */
+  suspects: readonly LockedSuspect[];
 }
 
 /** Why a job does not get past a gate. */

@@ -1,7 +1,15 @@
 import { finished } from './finished.js';
 import type { Gate } from './gate.js';
 import { buffered, lockExpired, running } from './locked.js';
-import { notMade, runningElsewhere, schedulePaused, skipped } from './occurrence.js';
+import {
+  noOccurrence,
+  notMade,
+  runningElsewhere,
+  schedulePaused,
+  skipped,
+  unreadableSchedule,
+} from './occurrence.js';
+import { suspect } from './suspect.js';
 import { due, held } from './waiting.js';
 import { alive, busy, handler, queue } from './workers.js';
 
@@ -11,7 +19,9 @@ export const GATES: readonly Gate[] = [
   lockExpired,
   running,
   buffered,
+  unreadableSchedule,
   skipped,
+  noOccurrence,
   schedulePaused,
   runningElsewhere,
   notMade,
@@ -21,4 +31,5 @@ export const GATES: readonly Gate[] = [
   handler,
   queue,
   busy,
+  suspect,
 ];

@@ -1,8 +1,20 @@
-import type { ScheduleDocument } from '../../domain/schedule.js';
+import { toError } from '../../domain/errors.js';
+import { occurrencesOf } from '../../domain/rule.js';
+import { scheduleOf, type ScheduleDocument } from '../../domain/schedule.js';
 import type { Blocked, Facts, Gate } from './gate.js';
 import { because, span, when } from './phrases.js';
 
 // Gates before a job exists. Once it does, its schedule does not matter: runs that exist go on.
+
+export const unreadableSchedule: Gate = {
+  name: 'unreadableSchedule',
+  passed: 'No schedule that cannot be read has yet to make it.',
+  explain({ id, job, scheduleFault }) {
+    if (job !== null || scheduleFault === null) return undefined;
+    const sentence = `It has no job, and its schedule '${scheduleOf(id) ?? id}' cannot be read${because(scheduleFault)}; correct or remove it.`;
+    return { sentence, at: null, isFinal: true };
+  },
+};
 
 export const skipped: Gate = {
   name: 'skipped',
@@ -15,6 +27,28 @@ export const skipped: Gate = {
         : `: ${skip.activeId} was in the way, for ${span(skip.runningFor ?? 0)} already`;
     const sentence = `Its occurrence was skipped at ${when(skip.since, now)} (${skip.reason})${inTheWay}.`;
     return { sentence, at: skip.since, isFinal: true };
+  },
+};
+
+/** Only of what is not decided: a rule may have been another one before. */
+export const noOccurrence: Gate = {
+  name: 'noOccurrence',
+  passed: 'No schedule lacks its occurrence.',
+  explain({ id, job, schedule, occurrence, now }) {
+    if (job !== null || schedule === null || occurrence === null || owes(schedule, id)) return undefined;
+    const { _id, nextRunAt } = schedule;
+    if (nextRunAt === null || occurrence <= nextRunAt) return undefined;
+    const found = firstFrom(schedule, occurrence);
+    if ('fault' in found) {
+      // The next gate tells it as it was found by who disabled the schedule.
+      if (schedule.disabledReason !== null) return undefined;
+      const sentence = `The rule of its schedule '${_id}' cannot be read${because(found.fault)}.`;
+      return { sentence, at: null, isFinal: true };
+    }
+    if (found.at?.getTime() === occurrence.getTime()) return undefined;
+    const next = found.at === null ? 'none follows' : `the next one after it is ${when(found.at, now)}`;
+    const sentence = `There is no such job to come: '${_id}' has no occurrence at ${occurrence.toISOString()}; ${next}.`;
+    return { sentence, at: found.at, isFinal: true };
   },
 };
 
@@ -96,6 +130,18 @@ function ofOccurrence(
     at: null,
     isFinal: true,
   };
+}
+
+/** The first occurrence at the instant or after it. */
+function firstFrom({ rule, anchor }: ScheduleDocument, at: Date): { at: Date | null } | { fault: string } {
+  if (rule === null) return { at: null };
+  try {
+    return { at: occurrencesOf(rule, anchor).next(new Date(at.getTime() - 1)) };
+  } catch (thrown) {
+    // Where dates end, nothing follows.
+    if (thrown instanceof RangeError) return { at: null };
+    return { fault: toError(thrown).message };
+  }
 }
 
 function owes({ owed }: ScheduleDocument, id: string): boolean {

@@ -47,7 +47,7 @@ export const busy: Gate = {
   passed: 'A worker that can run it has a free slot.',
   explain({ job, workers }) {
     const able = job === null ? [] : capable(workers, job);
-    if (able.length === 0 || able.some(({ running, concurrency }) => running < concurrency)) return undefined;
+    if (able.length === 0 || able.some(hasFreeSlot)) return undefined;
     const slots = able.reduce((total, { concurrency }) => total + concurrency, 0);
     const whose =
       able.length === 1 ? 'the worker that can run it is' : `all ${able.length} workers that can run it are`;
@@ -55,6 +55,10 @@ export const busy: Gate = {
     return { sentence, at: null };
   },
 };
+
+export function hasFreeSlot({ running, concurrency }: WorkerView): boolean {
+  return running < concurrency;
+}
 
 function withHandler(workers: readonly WorkerView[], taskType: string): WorkerView[] {
   return workers.filter(({ taskTypes }) => taskTypes.includes(taskType));

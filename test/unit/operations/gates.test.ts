@@ -13,6 +13,7 @@ const ERROR = { name: 'TypeError', message: 'no such address', code: null, stack
 function facts(fields: Partial<Facts> = {}, ...workers: Partial<WorkerDocument>[]): Facts {
   return {
     ...{ id: fields.job?._id ?? 'job', now: START, job: null, occurrence: null, schedule: null },
+    ...{ scheduleFault: null, suspects: [] },
     ...{ active: null, skip: null, workers: workers.map((worker) => workerView(aWorker(worker), START)) },
     ...fields,
   };
@@ -47,6 +48,47 @@ describe('gates', () => {
       'due',
       /^Retrying after attempt 2 failed \(TypeError: no such address\) at 2026.*in 1 min/,
       minute,
+    ],
+    [
+      'a suspect behind another',
+      facts({ job: aJob({ crashes: 2 }), suspects: [{ _id: 'other', lockedBy: 'worker' }] }, { running: 1 }),
+      'suspect',
+      /^It took its process with it 2 times, .* one at a time per process: the worker that could run it has other,/,
+      null,
+    ],
+    [
+      'a suspect behind others, beside a worker without a free slot',
+      facts(
+        {
+          job: aJob({ abandoned: 1 }),
+          suspects: ['a', 'b'].map((name) => ({ _id: `job-of-${name}`, lockedBy: name })),
+        },
+        ...[
+          { _id: 'a', running: 1 },
+          { _id: 'b', running: 1 },
+          { _id: 'c', running: 5 },
+        ],
+      ),
+      'suspect',
+      /^Its process died 1 time before it began, .*: all 2 workers .*job-of-a/,
+      null,
+    ],
+    [
+      'a suspect that another worker can take',
+      facts(
+        { job: aJob({ crashes: 1 }), suspects: [{ _id: 'other', lockedBy: 'a' }] },
+        ...[{ _id: 'a', running: 1 }, { _id: 'b' }],
+      ),
+      null,
+      /nothing keeps it/,
+      null,
+    ],
+    [
+      'a job that is no suspect beside one',
+      facts({ job: aJob(), suspects: [{ _id: 'other', lockedBy: 'worker' }] }, { running: 1 }),
+      null,
+      /nothing keeps it/,
+      null,
     ],
     ['nobody', facts({ job: aJob() }), 'alive', /^No worker is alive/, null],
     [
@@ -147,6 +189,47 @@ describe('gates', () => {
       'notMade',
       /^Not due until 2026-01-01T01:00:00\.000Z \(in 1 h\)/,
       after(3_600_000),
+    ],
+    [
+      'an occurrence after the next',
+      anOccurrence({}, after(7_200_000)),
+      'notMade',
+      /^Not due until 2026-01-01T02:00/,
+      after(7_200_000),
+    ],
+    [
+      'an instant between two occurrences',
+      anOccurrence({}, after(5_400_000)),
+      'noOccurrence',
+      /'s' has no occurrence at 2026-01-01T01:30:00\.000Z; the next one after it is 2026-01-01T02:00/,
+      after(7_200_000),
+    ],
+    [
+      'an instant after the last occurrence',
+      anOccurrence(
+        {
+          schedule: aSchedule({ rule: { cron: '0 * * * *', timezone: 'UTC', endsAt: after(5_400_000) } }),
+        },
+        after(7_200_000),
+      ),
+      'noOccurrence',
+      /none follows/,
+      null,
+    ],
+    ['an instant beyond all calendars', anOccurrence({}, new Date(8.64e15)), 'noOccurrence', /2757/, null],
+    [
+      'a rule that cannot be read',
+      anOccurrence({ schedule: aSchedule({ rule: { cron: 'x', timezone: 'UTC' } }) }, after(7_200_000)),
+      'noOccurrence',
+      /The rule of its schedule 's' cannot be read: /,
+      null,
+    ],
+    [
+      'an unreadable schedule',
+      anOccurrence({ schedule: null, scheduleFault: 'priority cannot be read' }),
+      'unreadableSchedule',
+      /its schedule 's' cannot be read: priority/,
+      null,
     ],
     ['no occurrence', anOccurrence({}, after(-1)), 'notMade', /is no occurrence of 's'/, after(3_600_000)],
     [
