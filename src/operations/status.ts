@@ -10,11 +10,14 @@ import { listWorkers, type WorkerView } from './workers.js';
 export const MOST_COUNTED = 10_000;
 /** Queues, task types and priorities that are looked at one by one. */
 const MOST_HEADS = 1000;
-/** Milliseconds that may take: far from the database each look costs a round trip. */
+/** Milliseconds that this and counting per queue may take: far from the database each look costs a round trip. */
 const MOST_LOOKING = 2000;
 /** Throughput is that of the last five minutes. */
 const WINDOW = 300_000;
 const MINUTE = 60_000;
+
+/** Of what there was no time to count. */
+const UNCOUNTED: Count = { count: 0, atLeast: true };
 
 /** Outcomes after which an attempt's job does not come back by itself. */
 const ENDS: readonly string[] = ['completed', 'failed', 'cancelled', 'skipped'];
@@ -29,7 +32,7 @@ export interface QueueView {
   oldestWaiting: number | null;
   /** Jobs that ended per minute, lately. */
   perMinute: number;
-  /** Milliseconds until what is due now is done at that rate; null when nothing ended lately. A lower bound where `due` is one. */
+  /** Milliseconds until what is due now is done at that rate; null when nothing ended lately, or when there was no time to count. A lower bound where `due` is one. */
   drainIn: number | null;
   /** Live workers that serve it. */
   workers: number;
@@ -55,7 +58,10 @@ export interface StatusView {
   /** Of the live workers: handlers that run, and could run. */
   running: number;
   slots: number;
-  /** False when there are more queues, task types and priorities than were looked at: a queue may wait for longer than it says. */
+  /**
+   * False when there are more queues, task types and priorities than there was time to look at: a queue may wait for longer
+   * than it says, and have more jobs than the lower bound of 0 that stands where nothing was counted.
+   */
   isComplete: boolean;
 }
 
@@ -72,8 +78,9 @@ export interface StatusParts {
 export async function readStatus({ store, clock }: StatusParts): Promise<StatusView> {
   const at = clock.now();
   const end = clock.monotonic() + MOST_LOOKING;
+  const isOver = (): boolean => clock.monotonic() > end;
   const [{ heads, isComplete }, stored, workers, recent, counted] = await Promise.all([
-    store.findWaitingHeads(MOST_HEADS, () => clock.monotonic() > end),
+    store.findWaitingHeads(MOST_HEADS, isOver),
     store.estimateJobs(),
     listWorkers(store, clock),
     store.countRecentOutcomes(new Date(at.getTime() - WINDOW), MOST_COUNTED),
@@ -87,11 +94,15 @@ export async function readStatus({ store, clock }: StatusParts): Promise<StatusV
   ]);
   const window = Math.max(1, at.getTime() - recent.since.getTime());
   const queues: QueueView[] = [];
+  let isCounted = true;
   for (const queue of [...names].sort()) {
-    const [scheduled, due] = await Promise.all([
-      store.countJobs({ status: 'SCHEDULED', queue }, MOST_COUNTED),
-      store.countDue(queue, at, MOST_COUNTED),
-    ]);
+    isCounted &&= !isOver();
+    const [scheduled, due] = isCounted
+      ? await Promise.all([
+          store.countJobs({ status: 'SCHEDULED', queue }, MOST_COUNTED),
+          store.countDue(queue, at, MOST_COUNTED),
+        ])
+      : [UNCOUNTED, UNCOUNTED];
     const oldestDueAt = oldestDue(heads, queue, at);
     const perMinute = ended(recent, queue) / (window / MINUTE);
     queues.push({
@@ -105,7 +116,7 @@ export async function readStatus({ store, clock }: StatusParts): Promise<StatusV
       oldestDueAt,
       oldestWaiting: oldestDueAt === null ? null : at.getTime() - oldestDueAt.getTime(),
       perMinute,
-      drainIn: due.count === 0 ? 0 : perMinute === 0 ? null : (due.count / perMinute) * MINUTE,
+      drainIn: drainIn(due, perMinute),
       workers: live.filter((worker) => worker.queues.includes(queue)).length,
     });
   }
@@ -121,7 +132,7 @@ export async function readStatus({ store, clock }: StatusParts): Promise<StatusV
     workers,
     running: live.reduce((total, { running }) => total + running, 0),
     slots: live.reduce((total, { concurrency }) => total + concurrency, 0),
-    isComplete,
+    isComplete: isComplete && isCounted,
   };
 }
 
@@ -147,6 +158,11 @@ function ended({ outcomes }: RecentOutcomes, queue: string): number {
   return outcomes
     .filter((group) => group.queue === queue && ENDS.includes(group.outcome))
     .reduce((total, { count }) => total + count, 0);
+}
+
+function drainIn({ count, atLeast }: Count, perMinute: number): number | null {
+  if (count === 0) return atLeast ? null : 0;
+  return perMinute === 0 ? null : (count / perMinute) * MINUTE;
 }
 
 function throughputOf({ outcomes }: RecentOutcomes, window: number): Throughput {

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import type { ExecutionDocument } from '../../src/domain/execution.js';
+import { readStatus } from '../../src/operations/status.js';
 import type { WorkerDocument } from '../../src/store/documents.js';
+import { createStore } from '../../src/store/store.js';
 import { aJob } from '../support/a-job.js';
 import { byHand } from '../support/by-hand.js';
 import { aWorker } from '../support/a-worker.js';
 import { after } from '../support/instants.js';
+import { ManualClock } from '../support/manual-clock.js';
 import { useSharedDatabase } from '../support/shared-database.js';
 
 describe('operations: status', () => {
@@ -110,6 +113,31 @@ describe('operations: status', () => {
     assert.equal(queues[0]?.drainIn, 60_000);
     const { operations } = scheduler;
     assert.deepEqual(await operations.countMatching({ status: 'SCHEDULED' }), capped);
+  });
+
+  it('J14 counts no further queue when the time for looking is over, and says so', async () => {
+    await database.collections.jobs.insertMany(['a', 'b', 'c'].map((queue) => aJob({ queue })));
+    const clock = new ManualClock();
+    const store = createStore(database.collections);
+    const slow: typeof store = {
+      ...store,
+      countJobs: (...given) => {
+        clock.advance(1500);
+        return store.countJobs(...given);
+      },
+    };
+    const { queues, due, totals, isComplete } = await readStatus({ store: slow, clock });
+    assert.equal(isComplete, false);
+    assert.deepEqual(
+      queues.map(({ queue, due: { count, atLeast }, drainIn }) => [queue, count, atLeast, drainIn]),
+      [
+        ['a', 1, false, null],
+        ['b', 1, false, null],
+        ['c', 0, true, null],
+      ],
+    );
+    const least = { count: 2, atLeast: true };
+    assert.deepEqual([due, totals.SCHEDULED], [least, least]);
   });
 
   it('reads an empty database', async () => {

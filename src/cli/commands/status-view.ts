@@ -31,7 +31,7 @@ export function statusLines(status: StatusView, { width }: View): Line[] {
     ),
     '',
     ...queueTable(queues, width),
-    ...(status.isComplete ? [] : [styled('yellow', 'There are more queues than were looked at.')]),
+    ...(status.isComplete ? [] : [styled('yellow', 'There are more queues than there was time to look at.')]),
     '',
     ...workerTable(workers, width),
   ];
