@@ -20,6 +20,16 @@ export function duration(text: string): number {
   return read.ms;
 }
 
+/** Milliseconds between two looks: each reads the database, which must not be all that it does. */
+const LEAST_INTERVAL = 250;
+
+/** How often to look. */
+export function interval(text: string): number {
+  const ms = duration(text);
+  if (ms >= LEAST_INTERVAL) return ms;
+  throw new InvalidArgumentError(`It must be at least ${LEAST_INTERVAL} ms: each look reads the database.`);
+}
+
 /** One of a few words, in capitals or not. */
 export function oneOf(values: readonly string[]): (text: string) => string {
   return (text) => {

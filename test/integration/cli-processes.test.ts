@@ -158,7 +158,7 @@ describe('chronos: processes and what is live', () => {
     scheduler.registerHandler('first', () => 1).registerHandler('second', () => 2);
     await scheduler.dispatch('first');
     await scheduler.run();
-    const tail = new CommandProcess(['jobs', 'tail', '--interval', '50ms'], env());
+    const tail = new CommandProcess(['jobs', 'tail', '--interval', '250ms'], env());
     await tail.shows(/completed {2}first /);
     await scheduler.dispatch('second');
     await scheduler.run();
@@ -171,7 +171,7 @@ describe('chronos: processes and what is live', () => {
   it('top redraws itself on a terminal, in colours, until q; NO_COLOR is heeded', async () => {
     await db.scheduler().dispatch('waits', null, { queue: '\u001b!' });
     const terminal = new FakeTerminal({ MONGODB_URI: db.uri });
-    const ended = runProgram(['top', '--interval', '50ms'], terminal.surroundings);
+    const ended = runProgram(['top', '--interval', '250ms'], terminal.surroundings);
     await until('it was drawn three times', () =>
       Promise.resolve(terminal.stdout.seen.split('\u001b[H').length > 3),
     );
@@ -212,7 +212,7 @@ describe('chronos: processes and what is live', () => {
 
   if (existsSync('/usr/bin/script'))
     it('top runs on a real terminal, of its width, and ends with q', async () => {
-      const command = `stty cols 70 rows 20; ${process.execPath} ${MAIN} top --interval 100ms; echo "exit $?"`;
+      const command = `stty cols 70 rows 20; ${process.execPath} ${MAIN} top --interval 250ms; echo "exit $?"`;
       const child = spawn('/usr/bin/script', ['-qec', command, '/dev/null'], {
         cwd: ROOT,
         env: environmentOf({ MONGODB_URI: db.uri, TERM: 'xterm-256color' }),

@@ -66,6 +66,19 @@ describe('chronos: usage, settings and exit codes', () => {
     assert.match(limit.stderr, /whole number from 1 to 200/);
   });
 
+  it('refuses to look without a pause', async () => {
+    const env = { MONGODB_URI: db.uri };
+    const refused = await Promise.all([
+      chronos(['top', '--interval', '0'], env),
+      chronos(['jobs', 'tail', '--no-follow', '--interval', '249ms'], env),
+    ]);
+    for (const { code, stderr } of refused) {
+      assert.equal(code, 2);
+      assert.match(stderr, /--interval <duration>.*at least 250 ms/);
+    }
+    assert.equal((await chronos(['jobs', 'tail', '--no-follow', '--interval', '250ms'], env)).code, 0);
+  });
+
   it('takes MongoDB from the environment or a file, and never shows what is in it', async () => {
     const [none, file, variable, noFile, notUri, argument, unreachable] = await Promise.all([
       chronos(['status']),

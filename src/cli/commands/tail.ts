@@ -3,7 +3,7 @@ import type { Operations } from '../../operations/operations.js';
 import { EXIT } from '../../process/exit.js';
 import { notFound, type Answer, type CommandSpec } from '../command.js';
 import type { Context } from '../context.js';
-import { duration, wholeNumber } from '../readers.js';
+import { interval, wholeNumber } from '../readers.js';
 import { styled } from '../styled.js';
 import { executionFilter, EXECUTION_FILTER } from './executions.js';
 import { executionLine } from './executions-view.js';
@@ -22,7 +22,11 @@ export const tail: CommandSpec = {
   options: [
     ...EXECUTION_FILTER.slice(1),
     { flags: '--lines <n>', help: 'begin with the last ones (default: 10)', read: wholeNumber(0, PAGE) },
-    { flags: '--interval <duration>', help: 'how often to look (default: 1s)', read: duration },
+    {
+      flags: '--interval <duration>',
+      help: 'how often to look (default: 1s, at least 250ms)',
+      read: interval,
+    },
     { flags: '--no-follow', help: 'do not wait for more' },
   ],
   examples: ['jobs tail --type sendEmail', 'jobs tail 66b0c1d2e3f4a5b6c7d8e9f0'],

@@ -3,7 +3,7 @@ import type { StatusView } from '../../operations/status.js';
 import { EXIT } from '../../process/exit.js';
 import type { CommandSpec } from '../command.js';
 import type { Context } from '../context.js';
-import { duration } from '../readers.js';
+import { interval } from '../readers.js';
 import { styled, type Line } from '../styled.js';
 import { statusLines } from './status-view.js';
 
@@ -12,7 +12,13 @@ const CTRL_C = '\u0003';
 export const top: CommandSpec = {
   name: 'top',
   summary: 'Show the same as status, live, until q or Ctrl-C',
-  options: [{ flags: '--interval <duration>', help: 'how often to look (default: 2s)', read: duration }],
+  options: [
+    {
+      flags: '--interval <duration>',
+      help: 'how often to look (default: 2s, at least 250ms)',
+      read: interval,
+    },
+  ],
   examples: ['top', 'top --interval 500ms'],
   async run(context) {
     const { operations } = await context.scheduler();
