@@ -107,9 +107,8 @@ export function attachMetrics(scheduler: Observed, options: MetricsOptions = {})
     health: () => ({
       state: scheduler.state,
       uptime: uptime(),
-      lastGoodCycle: tally.lastGoodCycle,
-      sinceGoodCycle:
-        tally.lastGoodCycle === null ? null : clock.now().getTime() - tally.lastGoodCycle.getTime(),
+      lastGoodCycle: tally.lastGoodCycle?.at ?? null,
+      sinceGoodCycle: tally.lastGoodCycle === null ? null : clock.monotonic() - tally.lastGoodCycle.monotonic,
       isConnected: load().connection?.isConnected ?? false,
       loopLag: lag.read().max,
       lockSuccess: tally.locks.ratio,

@@ -24,7 +24,7 @@ export function otherReactions(to: Instruments, tally: Tally, clock: Clock): Rea
       const now = clock.now();
       to.cycles.observe({ loop }, duration / 1000);
       to.goodCycle.set({ loop }, now.getTime() / 1000);
-      if (loop !== LOCAL_LOOP) tally.lastGoodCycle = now;
+      if (loop !== LOCAL_LOOP) tally.lastGoodCycle = { at: now, monotonic: clock.monotonic() };
     },
     'worker:state': ({ state }) => {
       tally.runningSince = state === 'Running' ? clock.monotonic() : undefined;

@@ -32,7 +32,8 @@ export class Tally {
   };
   /** Monotonic time since when it is Running. */
   runningSince: number | undefined;
-  lastGoodCycle: Date | null = null;
+  /** When a loop last went well that asks the database: for people, and monotonic, by which its age is measured. */
+  lastGoodCycle: { at: Date; monotonic: number } | null = null;
   readonly #errors: Instruments['errors'];
 
   constructor({ errors }: Pick<Instruments, 'errors'>) {

@@ -41,6 +41,11 @@ export class ManualClock implements Clock {
     return this.#sleepers.length;
   }
 
+  /** Somebody sets the clock of the machine: no time passes by that. */
+  set(now: Date | string): void {
+    this.#now = new Date(now).getTime();
+  }
+
   /** Moves time on and wakes everybody whose time has come, in order. */
   advance(ms: number): void {
     this.#now += ms;

@@ -96,6 +96,16 @@ describe('attachMetrics', () => {
     assert.equal(await value('chronos_cycle_duration_seconds_sum', { loop: 'claim jobs' }), 0.04);
   });
 
+  it('F7 the age of the last good cycle does not change with the clock of the machine', () => {
+    bus.emit('worker:cycle', { operation: 'claim jobs', duration: 40 });
+    clock.advance(5000);
+    clock.set('2026-01-01T06:00:00Z');
+    assert.equal(metrics.health().sinceGoodCycle, 5000);
+    clock.set('2025-12-31T00:00:00Z');
+    assert.equal(metrics.health().sinceGoodCycle, 5000);
+    assert.deepEqual(metrics.health().lastGoodCycle, new Date('2026-01-01T00:00:00Z'));
+  });
+
   it('F6 errors are counted by kind, from zero on', async () => {
     assert.equal(await value('chronos_errors_total', { kind: 'push' }), 0);
     const trouble = { failures: 1, retryIn: 0 };
