@@ -188,7 +188,7 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
     return job === null ? null : viewOf(job);
   }
 
-  /** The attempts of a job, oldest first, as long as the execution log keeps them. */
+  /** The last thousand attempts of a job, oldest first, as long as the execution log keeps them. */
   async getExecutions(jobId: string): Promise<ExecutionDocument[]> {
     checkJobId(jobId);
     return (await this.#lifetime.connect()).store.findExecutions(jobId);

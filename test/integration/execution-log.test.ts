@@ -81,6 +81,21 @@ describe('the execution log', () => {
     assert.equal((await rows).length, 1);
   });
 
+  it('C10 of very many attempts the last thousand are shown, oldest first', async () => {
+    const { scheduler } = byHand(database);
+    scheduler.registerHandler('work', () => undefined);
+    const { id } = await scheduler.dispatch('work');
+    await scheduler.run();
+    const { executions } = database.collections;
+    const row = await executions.findOne({ jobId: id });
+    const more = Array.from({ length: 1010 }, (_, index) => index + 2);
+    await executions.insertMany(more.map((fence) => ({ ...row!, _id: `${id}:${fence}`, fence })));
+    assert.deepEqual(
+      (await scheduler.getExecutions(id)).map(({ fence }) => fence),
+      Array.from({ length: 1000 }, (_, index) => index + 12),
+    );
+  });
+
   it('C10 cuts long lines and stops at a thousand of them', async () => {
     const { scheduler } = byHand(database);
     scheduler.registerHandler('work', (_, job) => {
