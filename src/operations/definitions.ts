@@ -52,7 +52,10 @@ export async function listDefinitions(parts: DefinitionParts): Promise<Definitio
 export async function diffSchedules(parts: DefinitionParts): Promise<ScheduleDifference[]> {
   const all = parts.definitions.all();
   const stored = await storedFor(parts.store, all);
-  const foreign = await parts.store.findForeignDefinitions(all.map(({ name }) => name));
+  const foreign = await parts.store.findForeignDefinitions(
+    all.map(({ name }) => name),
+    { isPerson: true },
+  );
   return [
     ...all.map((definition) => difference(definition, stored.get(definition.name))),
     ...foreign.sort().map((name): ScheduleDifference => ({ name, state: 'orphaned', changes: [] })),
@@ -64,7 +67,10 @@ async function storedFor(
   definitions: readonly Definition[],
 ): Promise<Map<string, ScheduleDocument>> {
   if (definitions.length === 0) return new Map();
-  const found = await store.findSchedules(definitions.map(({ name }) => name));
+  const found = await store.findSchedules(
+    definitions.map(({ name }) => name),
+    { isPerson: true },
+  );
   return new Map(found.map((schedule) => [schedule._id, schedule]));
 }
 

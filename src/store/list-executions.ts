@@ -12,6 +12,9 @@ export interface ExecutionFilter {
   outcome?: ExecutionDocument['outcome'];
 }
 
+/** A filter by anything else reads the log until it has found enough. */
+const ADVICE = 'ask for the attempts of one job, or with a filter that more of them match';
+
 export interface ExecutionQuery {
   filter: ExecutionFilter;
   after: Place | undefined;
@@ -29,15 +32,18 @@ export async function listExecutions(
   const { jobId, ...exact } = filter;
   // Ids of other jobs may begin like this one and its colon.
   const ofJob = jobId === undefined ? {} : { jobId, _id: { $gt: `${jobId}:`, $lt: `${jobId};` } };
-  return bounded('this list of executions', () =>
-    pageByTime(c.executions, 'expiresAt', {
-      filter: { ...exact, ...ofJob },
-      direction: -1,
-      hint: jobId === undefined ? EXPIRY_INDEX : { _id: 1 },
-      projection: { log: 0, 'error.stack': 0 },
-      limit,
-      after,
-    }),
+  return bounded(
+    'this list of executions',
+    () =>
+      pageByTime(c.executions, 'expiresAt', {
+        filter: { ...exact, ...ofJob },
+        direction: -1,
+        hint: jobId === undefined ? EXPIRY_INDEX : { _id: 1 },
+        projection: { log: 0, 'error.stack': 0 },
+        limit,
+        after,
+      }),
+    ADVICE,
   );
 }
 

@@ -61,13 +61,16 @@ export interface JobQuery {
   limit: number;
 }
 
+/** What the indexes have. */
+const ADVICE = 'ask for less, with a status, a schedule or the beginning of an id';
+
 /**
  * Those that wait in the order they are due, those that run with the longest first, finished ones with the newest
  * first. Of a schedule, by the beginning of their ids, and without a status: by id, backwards, which for ids made here
  * is the newest first. Conditions that the index of the status does not have are checked on the documents.
  */
 export async function listJobs(c: Collections, { filter, after, limit }: JobQuery): Promise<JobDocument[]> {
-  return bounded('this list of jobs', () => {
+  const page = (): Promise<JobDocument[]> => {
     const order = orderOf(filter);
     const request = { filter: queryOf(filter), projection: LISTED, limit, after } as const;
     if (order === 'id') return pageById(c.jobs, { ...request, direction: -1, hint: { _id: 1 } });
@@ -75,7 +78,8 @@ export async function listJobs(c: Collections, { filter, after, limit }: JobQuer
     // A queue with little beside one with much, or the other way round: here the planner knows better.
     const isOpen = order === 'due' && (filter.queue ?? filter.taskType) !== undefined;
     return pageByTime(c.jobs, time, { ...request, direction, ...(!isOpen && { hint }) });
-  });
+  };
+  return bounded('this list of jobs', page, ADVICE);
 }
 
 /** Where the list goes on after this job. */
@@ -94,7 +98,8 @@ export async function countJobs(c: Collections, filter: JobFilter, most: number)
   const byQueue = filter.status === 'SCHEDULED' && filter.queue !== undefined;
   const hint = order === 'id' ? { _id: 1 } : byQueue ? CLAIM_KEYS : ORDERS[order].hint;
   const options = { hint, limit: most + 1, maxTimeMS: MOST_TIME };
-  const count = await bounded('counting jobs', () => c.jobs.countDocuments(queryOf(filter), options));
+  const find = (): Promise<number> => c.jobs.countDocuments(queryOf(filter), options);
+  const count = await bounded('counting jobs', find, ADVICE);
   return { count: Math.min(count, most), atLeast: count > most };
 }
 

@@ -1,4 +1,5 @@
 import type { ScheduleDocument } from '../domain/schedule.js';
+import { bounded, MOST_TIME } from './bounded.js';
 import { isDuplicateKey } from './faults.js';
 import type { Collections } from './models.js';
 
@@ -37,8 +38,19 @@ export async function findSchedule(c: Collections, id: string): Promise<Schedule
   return c.schedules.findOne({ _id: id });
 }
 
-export async function findSchedules(c: Collections, ids: readonly string[]): Promise<ScheduleDocument[]> {
-  return c.schedules.find({ _id: { $in: [...ids] } }).toArray();
+/** A person who waits is told when it takes too long; a worker that starts rather waits. */
+export interface Waiting {
+  isPerson?: boolean;
+}
+
+export async function findSchedules(
+  c: Collections,
+  ids: readonly string[],
+  waiting: Waiting = {},
+): Promise<ScheduleDocument[]> {
+  return bounded('reading the schedules of code', () =>
+    c.schedules.find({ _id: { $in: [...ids] } }, limitFor(waiting)).toArray(),
+  );
 }
 
 export interface ScheduleQuery {
@@ -59,8 +71,18 @@ export async function listSchedules(c: Collections, query: ScheduleQuery): Promi
 }
 
 /** Schedules of code that is not in `known`. */
-export async function findForeignDefinitions(c: Collections, known: readonly string[]): Promise<string[]> {
+export async function findForeignDefinitions(
+  c: Collections,
+  known: readonly string[],
+  waiting: Waiting = {},
+): Promise<string[]> {
   const filter = { owner: 'code', _id: { $nin: [...known] } } as const;
-  const found = await c.schedules.find(filter, { projection: { _id: 1 } }).toArray();
+  const found = await bounded('looking for schedules of other code', () =>
+    c.schedules.find(filter, { projection: { _id: 1 }, ...limitFor(waiting) }).toArray(),
+  );
   return found.map(({ _id }) => _id);
+}
+
+function limitFor({ isPerson = false }: Waiting): { maxTimeMS?: number } {
+  return isPerson ? { maxTimeMS: MOST_TIME } : {};
 }

@@ -1,4 +1,6 @@
+import type { mongo } from 'mongoose';
 import type { SkipDocument } from '../domain/schedule.js';
+import { bounded, MOST_TIME } from './bounded.js';
 import { DUPLICATE_KEY, isWriteReport } from './faults.js';
 import type { Collections } from './models.js';
 
@@ -24,10 +26,16 @@ export async function recordSkips(
 
 /** The last ones first. */
 export async function findSkips(c: Collections, scheduleId: string, limit: number): Promise<SkipDocument[]> {
-  return c.skips.find({ scheduleId }, { sort: { at: -1 }, limit }).toArray();
+  return find(c, { scheduleId }, limit);
 }
 
 /** Records that may cover the instant: the last few that begin up to it. */
 export async function findSkipsAt(c: Collections, scheduleId: string, at: Date): Promise<SkipDocument[]> {
-  return c.skips.find({ scheduleId, at: { $lte: at } }, { sort: { at: -1 }, limit: 10 }).toArray();
+  return find(c, { scheduleId, at: { $lte: at } }, 10);
+}
+
+function find(c: Collections, filter: mongo.Filter<SkipDocument>, limit: number): Promise<SkipDocument[]> {
+  return bounded('reading what was skipped', () =>
+    c.skips.find(filter, { sort: { at: -1 }, limit, maxTimeMS: MOST_TIME }).toArray(),
+  );
 }

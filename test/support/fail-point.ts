@@ -10,9 +10,10 @@ export interface FailPoint {
   /**
    * `lostReply`: the command takes effect, its reply says that it may not have. `noConnection`: the connection
    * breaks before the command is looked at. `refused`: the server answers with an error that waiting does not cure.
+   * `tooSlow`: the command ends as if its `maxTimeMS` were over.
    * A number: the server takes this many milliseconds longer.
    */
-  how: 'lostReply' | 'noConnection' | 'refused' | number;
+  how: 'lostReply' | 'noConnection' | 'refused' | 'tooSlow' | number;
 }
 
 /** Change streams of the whole database are refused. */
@@ -49,6 +50,8 @@ function effectOf(how: FailPoint['how']): object {
       return { closeConnection: true };
     case 'refused':
       return { errorCode: 8000, errorLabels: [] };
+    case 'tooSlow':
+      return { errorCode: 50, errorLabels: [] };
     default:
       return { blockConnection: true, blockTimeMS: how };
   }

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { createStore, type Store } from '../../src/store/store.js';
+import { byHand } from '../support/by-hand.js';
+import { failing } from '../support/fail-point.js';
+import { START } from '../support/instants.js';
+import { useSharedDatabase } from '../support/shared-database.js';
+
+describe('reads that a person waits for', () => {
+  const database = useSharedDatabase();
+
+  /** The time limits with which the operation asked the server. */
+  async function limitsOf(operation: (store: Store) => Promise<unknown>): Promise<unknown[]> {
+    const db = database.connection.getClient().db(database.connection.name);
+    await db.command({ profile: 2 });
+    await operation(createStore(database.collections));
+    await db.command({ profile: 0 });
+    const entries = await db.collection('system.profile').find({ op: 'query' }).toArray();
+    await db.dropCollection('system.profile');
+    return entries.map(({ command }) => (command as { maxTimeMS?: unknown }).maxTimeMS);
+  }
+
+  it('J14 have a time limit at the server', async () => {
+    const person = { isPerson: true };
+    assert.deepEqual(await limitsOf((store) => store.findSkips('s', 10)), [5000]);
+    assert.deepEqual(await limitsOf((store) => store.findSkipsAt('s', START)), [5000]);
+    assert.deepEqual(await limitsOf((store) => store.findExecutions('a')), [5000]);
+    assert.deepEqual(await limitsOf((store) => store.findSchedules(['a', 'b'], person)), [5000]);
+    assert.deepEqual(await limitsOf((store) => store.findForeignDefinitions(['a'], person)), [5000]);
+    const forStart = await limitsOf((store) => store.findForeignDefinitions(['a']));
+    assert.deepEqual(forStart, [undefined], 'a worker that starts waits');
+  });
+
+  it('J14 say what to do when it is over, by what was asked for', async () => {
+    const { operations } = byHand(database).scheduler;
+    await operations.status();
+    const slow = (collection: string, read: () => Promise<unknown>): Promise<string> =>
+      failing(database, { commands: ['find'], collection, how: 'tooSlow' }, () =>
+        read().then(
+          () => 'answered',
+          (error: Error & { code: string }) => `${error.code}: ${error.message}`,
+        ),
+      );
+    const executions = await slow('executions', () => operations.listExecutions({ taskType: 'rare' }));
+    assert.match(executions, /QUERY_TOO_SLOW: .*executions took .*the attempts of one job/);
+    const jobs = await slow('jobs', () => operations.listJobs({ taskType: 'rare' }));
+    assert.match(jobs, /QUERY_TOO_SLOW: .*jobs took .*a status, a schedule or the beginning of an id/);
+    const foreign = await slow('schedules', () => operations.diffSchedules());
+    assert.match(foreign, /QUERY_TOO_SLOW: .*has less to do/);
+  });
+});
