@@ -4,10 +4,11 @@ import { audited } from './audited.js';
 import { checkContentType, checkRights } from './gatekeeper.js';
 import { API, describe } from './openapi.js';
 import { HttpProblem } from './problem.js';
-import type { Route } from './route.js';
+import type { CallContext, Route } from './route.js';
 import { ROUTES } from './routes/all.js';
 import { input } from './schemas/schema.js';
 import type { Tokens } from './tokens.js';
+import { whileWanted } from './while-wanted.js';
 
 /** Nothing is taken from a query where the document describes none. */
 const NO_QUERY = input<object>({});
@@ -62,7 +63,10 @@ async function answerTo(
   who: string,
 ): Promise<unknown> {
   const asked = { params: request.params, query: request.query, body: request.body };
-  const context = { signal: AbortSignal.any([goneFrom(reply), stopping()]), who };
+  const context: CallContext = {
+    who,
+    whileWanted: (longest, work) => whileWanted({ to: reply.raw, stopping: stopping(), longest }, work),
+  };
   const change = (): Promise<unknown> => route.handle(scheduler, asked, context);
   const before = route.audit?.before(asked);
   if (before === undefined) return change();
@@ -84,15 +88,6 @@ async function answerTo(
     );
   }
   return answer;
-}
-
-/** Aborted when the connection is closed before the answer went out. (The request's own signal is when its body is read.) */
-function goneFrom({ raw }: FastifyReply): AbortSignal {
-  const gone = new AbortController();
-  raw.once('close', () => {
-    if (!raw.writableFinished) gone.abort();
-  });
-  return gone.signal;
 }
 
 /** Asking a scheduler that stops would open its connection again, and one that starts keeps everybody waiting. */

@@ -10,8 +10,8 @@ export interface Asked<P, Q, B> {
 }
 
 export interface CallContext {
-  /** Aborted when whoever asked is gone, or time is up. */
-  signal: AbortSignal;
+  /** Does what takes long with a signal that is aborted when whoever asked is gone, or after `longest` milliseconds. */
+  whileWanted: <T>(longest: number, work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
   /** Who asks, for what is kept with a schedule. */
   who: string;
 }

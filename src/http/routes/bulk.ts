@@ -67,7 +67,7 @@ async function change(
   operations: Operations,
   action: BulkAction,
   { filter = {}, all = false, dryRun = false, expected, reason }: BulkRequest<JobFilterOptions>,
-  { signal }: CallContext,
+  { whileWanted }: CallContext,
   said: object = {},
 ): Promise<BulkResult> {
   if (Object.keys(said).length === 0 && !all) {
@@ -79,10 +79,9 @@ async function change(
   const matching = await operations.countMatching(filter, action);
   if (dryRun) return { matching, outcome: null };
   if (expected !== undefined) checkExpected(matching, expected);
-  const outcome = await CHANGES[action](operations, filter, {
-    ...(reason !== undefined && { reason }),
-    signal: AbortSignal.any([signal, AbortSignal.timeout(LONGEST)]),
-  });
+  const outcome = await whileWanted(LONGEST, (signal) =>
+    CHANGES[action](operations, filter, { ...(reason !== undefined && { reason }), signal }),
+  );
   return { matching, outcome };
 }
 
