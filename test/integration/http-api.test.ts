@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { serveHttp, type HttpServer } from '../../src/http/index.js';
 import type { Scheduler } from '../../src/index.js';
+import { aJob } from '../support/a-job.js';
 import { ApiClient, type Answered } from '../support/api-client.js';
 import { inProcess } from '../support/by-hand.js';
 import { useSharedDatabase } from '../support/shared-database.js';
@@ -142,9 +143,8 @@ describe('the HTTP API, by a client made from its document', () => {
     const { options } = await done('readConfiguration');
     assert.ok(!('uri' in options));
     assert.deepEqual(await done('prune', { body: { olderThan: '365d' } }), {
-      finished: 0,
-      orphans: 0,
-      expired: 0,
+      ...{ finished: 0, orphans: 0, expired: 0 },
+      matching: null,
     });
     await done('collect');
     const audit = await done('listAudit', { query: { limit: 200 } });
@@ -241,6 +241,27 @@ describe('the HTTP API, by a client made from its document', () => {
     const all = await api.done('cancelJobs', { body: { all: true, expected: 2, reason: 'gone' } });
     assert.deepEqual(all.outcome, { matched: 2, changed: 2, requested: 0, refused: {}, isAborted: false });
     assert.equal(await database.collections.jobs.countDocuments({ status: 'CANCELLED' }), 2);
+  });
+
+  it('B17 counts what it would prune, removes nothing then and writes nothing down', async () => {
+    const { jobs, audit } = database.collections;
+    const finishedAt = new Date('2020-01-01');
+    await jobs.insertMany([1, 2, 3].map(() => aJob({ status: 'COMPLETED', finishedAt })));
+    assert.deepEqual(await api.done('prune', { body: { olderThan: '365d', dryRun: true } }), {
+      ...{ finished: 0, orphans: 0, expired: 0 },
+      matching: {
+        finished: { count: 3, atLeast: false },
+        orphans: { count: 0, atLeast: false },
+        expired: { count: 0, atLeast: false },
+      },
+    });
+    assert.equal(await jobs.countDocuments({ status: 'COMPLETED' }), 3);
+    assert.equal(await audit.countDocuments(), 0);
+    const removed = await api.done('prune', { body: { olderThan: '365d' } });
+    assert.deepEqual(removed, { finished: 3, orphans: 0, expired: 0, matching: null });
+    assert.equal(await jobs.countDocuments({ status: 'COMPLETED' }), 0);
+    const entry = await audit.findOne({ action: 'prune' });
+    assert.deepEqual(entry?.counts, { finished: 3, orphans: 0, expired: 0 });
   });
 
   it('pages through lists with what the page before says', async () => {

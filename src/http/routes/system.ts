@@ -1,3 +1,4 @@
+import type { PruneCounts } from '../../maintenance/pruner.js';
 import { route, type Route } from '../route.js';
 import { definitions } from '../schemas/schedules.js';
 import {
@@ -13,6 +14,8 @@ import {
   statusView,
   workers,
 } from '../schemas/system.js';
+
+const NOTHING_PRUNED: PruneCounts = { finished: 0, orphans: 0, expired: 0 };
 
 export const systemRoutes: readonly Route[] = [
   route({
@@ -84,12 +87,16 @@ export const systemRoutes: readonly Route[] = [
     body: pruneBody,
     answer: pruned,
     audit: {
-      before: ({ body: { olderThan } }) => ({
-        filter: { olderThan: olderThan === undefined ? 'retention' : String(olderThan) },
-      }),
-      after: (counts) => ({ counts: { ...counts } }),
+      before: ({ body: { olderThan, dryRun } }) =>
+        dryRun === true
+          ? undefined
+          : { filter: { olderThan: olderThan === undefined ? 'retention' : String(olderThan) } },
+      after: ({ finished, orphans, expired }) => ({ counts: { finished, orphans, expired } }),
     },
-    handle: (scheduler, { body: { olderThan } }) => scheduler.prune(olderThan),
+    handle: async (scheduler, { body: { olderThan, dryRun } }) =>
+      dryRun === true
+        ? { ...NOTHING_PRUNED, matching: await scheduler.operations.countPrunable(olderThan) }
+        : { ...(await scheduler.prune(olderThan)), matching: null },
   }),
   route({
     method: 'POST',

@@ -117,8 +117,25 @@ export const auditPage = answer<AuditPage>({
   next,
 });
 
-export const pruneBody = input<{ olderThan?: number | string }>({ olderThan: duration });
-export const pruned = answer<PruneCounts>({
+export interface PruneRequest {
+  olderThan?: number | string;
+  dryRun?: boolean;
+}
+
+export const pruneBody = input<PruneRequest>({
+  olderThan: duration,
+  dryRun: flag('true: only say how many it would remove'),
+});
+
+/** What was removed, and for a dry run what would be. */
+export interface Pruned extends PruneCounts {
+  matching: Record<keyof PruneCounts, Count> | null;
+}
+
+export const pruned = answer<Pruned>({
+  matching: nullable(
+    answer<Record<keyof PruneCounts, Count>>({ finished: count, orphans: count, expired: count }),
+  ),
   finished: amount(),
   orphans: amount('jobs that were due, of task types nobody has a handler for'),
   expired: amount('jobs whose lock expired, recovered by nobody'),
