@@ -2,6 +2,7 @@ import dotenv from 'dotenv';
 import { readEnvironment } from './src/config/environment.js';
 import { ChronosError } from './src/index.js';
 import { exitCodeOf } from './src/process/exit.js';
+import { explained } from './src/process/explained.js';
 import { createLogger } from './src/process/logger.js';
 import { daemon, openWorker, run, work } from './src/process/worker-process.js';
 import { exitSoon } from './src/runtime/exit-soon.js';
@@ -28,7 +29,6 @@ function readMode(argument: string | undefined): keyof typeof MODES {
 }
 
 main().then(exitSoon, (error: unknown) => {
-  // An error of our own explains itself; a stack would only hide that.
-  console.error(error instanceof ChronosError ? error.message : error);
+  console.error(explained(error).join('\n'));
   exitSoon(exitCodeOf(error));
 });

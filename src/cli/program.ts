@@ -1,8 +1,9 @@
 import { Argument, Command, CommanderError, Option } from 'commander';
 import { VERSION } from '../config/version.js';
-import { hideCredentials, toError, withoutCredentials } from '../domain/errors.js';
+import { hideCredentials } from '../domain/errors.js';
 import { hint } from '../domain/nearest.js';
 import { EXIT, exitCodeOf, isChronosError } from '../process/exit.js';
+import { explained } from '../process/explained.js';
 import type { Answer, CommandSpec } from './command.js';
 import { COMMANDS, GROUPS } from './commands.js';
 import { exitCodes } from './commands/help.js';
@@ -26,7 +27,7 @@ export async function runProgram(words: readonly string[], surroundings: Surroun
   } catch (error) {
     // Commander has said what was wrong, or shown the help that was asked for.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage;
-    err.lines(styled('red', explained(error)));
+    err.lines(...explained(error).map((line) => styled('red', line)));
     return codeOf(error);
   }
 }
@@ -119,12 +120,6 @@ async function perform(spec: CommandSpec, context: Context): Promise<number> {
 function print({ data, lines }: Answer, { isJson, out, clock }: Context): void {
   if (isJson) out.document(data);
   else out.lines(...lines({ width: out.width, now: clock.now() }));
-}
-
-/** An error of our own explains itself; what others threw may have a password in it. */
-function explained(thrown: unknown): string {
-  const error = toError(thrown);
-  return isChronosError(error) ? error.message : `${error.name}: ${withoutCredentials(error).message}`;
 }
 
 /** The database may also go away in the middle of a command. */

@@ -20,7 +20,11 @@ export function printable(text: string): string {
 
 /** JSON that a terminal may show: the same value when it is read again. `indent` 0 puts it on one line. */
 export function printableJson(value: unknown, indent = 2): string {
-  const json = JSON.stringify(value, withBigInts, indent) ?? 'null';
+  return escapedJson(JSON.stringify(value, withBigInts, indent) ?? 'null');
+}
+
+/** The same for what is JSON already. */
+export function escapedJson(json: string): string {
   // Line breaks of the JSON itself are not in strings, where they are escaped already.
   return json.replace(UNSAFE, (character) => (character === '\n' ? character : jsonEscape(character)));
 }

@@ -1,7 +1,7 @@
 import { pino, type Logger } from 'pino';
 import pretty from 'pino-pretty';
 import type { WorkerSettings } from '../config/environment.js';
-import { printable } from '../domain/printable.js';
+import { escapedJson, printable } from '../domain/printable.js';
 
 /** Where the lines of a process go: its standard output, or its standard error where that is taken by an answer. */
 export type LogStream = 'stdout' | 'stderr';
@@ -14,7 +14,11 @@ export function createLogger(
 ): Logger {
   const { isTTY } = process[to];
   const format = logFormat ?? (isTTY ? 'pretty' : 'json');
-  if (format === 'json') return pino({ level: logLevel }, pino.destination(DESCRIPTOR[to]));
+  if (format === 'json') {
+    // Pino escapes only what JSON requires, and a file of lines is shown on a terminal sooner or later.
+    const hooks = { streamWrite: escapedJson };
+    return pino({ level: logLevel, hooks }, pino.destination(DESCRIPTOR[to]));
+  }
   const stream = pretty({
     sync: true,
     destination: DESCRIPTOR[to],

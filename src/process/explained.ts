@@ -1,0 +1,14 @@
+import { toError, withoutCredentials } from '../domain/errors.js';
+import { printable } from '../domain/printable.js';
+import { isChronosError } from './exit.js';
+
+/**
+ * The lines that a process says before it ends over an error. One of our own explains itself, and may name a fault on
+ * each line; what others threw may have a password in it. Neither may do anything to a terminal.
+ */
+export function explained(thrown: unknown): string[] {
+  const error = toError(thrown);
+  return isChronosError(error)
+    ? error.message.split('\n').map(printable)
+    : [printable(`${error.name}: ${withoutCredentials(error).message}`)];
+}

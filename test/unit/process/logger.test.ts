@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const LOGGER = new URL('../../../src/process/logger.ts', import.meta.url).href;
+const HOSTILE = 'a\u001b[2J\u0085\u009b31m\u202e\u200b\u{e0041}é\n';
+
+describe('the log of a process', () => {
+  it('as JSON says what was stored, and does nothing to the terminal that shows it', async () => {
+    const program = `
+      const { createLogger } = await import(${JSON.stringify(LOGGER)});
+      const stored = ${JSON.stringify(HOSTILE)};
+      createLogger({ logLevel: 'info', logFormat: 'json' }).warn({ err: new Error(stored), name: stored }, stored);`;
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ['--import', 'tsx', '--input-type=module', '-e', program],
+      { cwd: fileURLToPath(new URL('../../..', import.meta.url)) },
+    );
+    const { msg, name, err } = JSON.parse(stdout) as { msg: string; name: string; err: { message: string } };
+    assert.deepEqual([msg, name, err.message], [HOSTILE, HOSTILE, HOSTILE]);
+    assert.doesNotMatch(stdout.slice(0, -1), /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+    assert.ok(stdout.endsWith('}\n') && stdout.includes('é'));
+  });
+});
