@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { systemClock } from '../runtime/system-clock.js';
 import type { AppParts } from './app-parts.js';
 import { audited } from './audited.js';
 import { checkContentType, checkRights } from './gatekeeper.js';
@@ -65,7 +66,8 @@ async function answerTo(
   const asked = { params: request.params, query: request.query, body: request.body };
   const context: CallContext = {
     who,
-    whileWanted: (longest, work) => whileWanted({ to: reply.raw, stopping: stopping(), longest }, work),
+    whileWanted: (longest, work) =>
+      whileWanted({ to: reply.raw, stopping: stopping(), longest, clock: systemClock }, work),
   };
   const change = (): Promise<unknown> => route.handle(scheduler, asked, context);
   const before = route.audit?.before(asked);

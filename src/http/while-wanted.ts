@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { Clock } from '../domain/clock.js';
 
 export interface Wanted {
   /** Where the answer goes. (The request itself is over when its body is read.) */
@@ -6,6 +7,7 @@ export interface Wanted {
   stopping: AbortSignal;
   /** Milliseconds. */
   longest: number;
+  clock: Clock;
 }
 
 /**
@@ -13,7 +15,7 @@ export interface Wanted {
  * up. Nothing of it outlives the work: the signal that says that the worker stops lives as long as the process.
  */
 export async function whileWanted<T>(
-  { to, stopping, longest }: Wanted,
+  { to, stopping, longest, clock }: Wanted,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const unwanted = new AbortController();
@@ -24,11 +26,12 @@ export async function whileWanted<T>(
   if (stopping.aborted || to.destroyed) abort();
   stopping.addEventListener('abort', abort);
   to.once('close', closed);
-  const timer = setTimeout(abort, longest);
+  void clock.sleep(longest, unwanted.signal).then(abort);
   try {
     return await work(unwanted.signal);
   } finally {
-    clearTimeout(timer);
+    // Ends the sleep.
+    abort();
     to.off('close', closed);
     stopping.removeEventListener('abort', abort);
   }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { ChronosError } from '../../src/index.js';
 import { createStore, type Store } from '../../src/store/store.js';
 import { byHand } from '../support/by-hand.js';
 import { failing } from '../support/fail-point.js';
@@ -37,7 +38,8 @@ describe('reads that a person waits for', () => {
       failing(database, { commands: ['find'], collection, how: 'tooSlow' }, () =>
         read().then(
           () => 'answered',
-          (error: Error & { code: string }) => `${error.code}: ${error.message}`,
+          (error: unknown) =>
+            error instanceof ChronosError ? `${error.code}: ${error.message}` : 'another error',
         ),
       );
     const executions = await slow('executions', () => operations.listExecutions({ taskType: 'rare' }));

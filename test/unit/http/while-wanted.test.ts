@@ -3,14 +3,17 @@ import { getEventListeners, once } from 'node:events';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { whileWanted } from '../../../src/http/while-wanted.js';
+import { ManualClock } from '../../support/manual-clock.js';
 
 describe('whileWanted', () => {
   let to: ServerResponse;
   let stops: AbortController;
+  let clock: ManualClock;
 
   beforeEach(() => {
     to = new ServerResponse(new IncomingMessage(new Socket()));
     stops = new AbortController();
+    clock = new ManualClock();
   });
 
   const untilAborted = async (signal: AbortSignal): Promise<string> => {
@@ -18,8 +21,8 @@ describe('whileWanted', () => {
     return 'aborted';
   };
 
-  function wanted<T>(work: (signal: AbortSignal) => Promise<T>, longest = 20_000): Promise<T> {
-    return whileWanted({ to, stopping: stops.signal, longest }, work);
+  function wanted<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return whileWanted({ to, stopping: stops.signal, longest: 30_000, clock }, work);
   }
 
   const left = (): number => getEventListeners(stops.signal, 'abort').length + to.listenerCount('close');
@@ -30,7 +33,7 @@ describe('whileWanted', () => {
       await wanted(async () => assert.equal(left(), before + 2));
       await assert.rejects(wanted(() => Promise.reject(new Error('no'))));
     }
-    assert.equal(left(), before);
+    assert.deepEqual([left(), clock.sleepers], [before, 0]);
   });
 
   it('ends when whoever asked is gone, also before it began', async () => {
@@ -49,6 +52,8 @@ describe('whileWanted', () => {
   });
 
   it('ends when time is up', async () => {
-    assert.equal(await wanted(untilAborted, 5), 'aborted');
+    const work = wanted(untilAborted);
+    clock.advance(30_000);
+    assert.equal(await work, 'aborted');
   });
 });
