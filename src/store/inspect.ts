@@ -1,4 +1,5 @@
-import mongoose, { type Schema } from 'mongoose';
+import { createRequire } from 'node:module';
+import type { Schema } from 'mongoose';
 import { MOST_TIME } from './bounded.js';
 import { SCHEMAS, type Collections } from './models.js';
 import { EXPIRY_INDEX } from './schema-parts.js';
@@ -79,7 +80,8 @@ function essence(index: IndexFacts | undefined): string {
 
 export interface ServerFacts {
   version: string;
-  mongoose: string;
+  /** Of MongoDB's driver for Node. */
+  driver: string;
   /** A single server, a replica set, or the router of a sharded cluster. */
   topology: 'standalone' | 'replicaSet' | 'sharded';
   /** Members that have data, and those that only vote. */
@@ -99,7 +101,7 @@ export async function inspectServer(c: Collections): Promise<ServerFacts> {
   const { w, journal } = c.jobs.writeConcern ?? {};
   return {
     version: String(build['version']),
-    mongoose: mongoose.version,
+    driver: driverVersion(),
     topology:
       hello['msg'] === 'isdbgrid' ? 'sharded' : hello['setName'] === undefined ? 'standalone' : 'replicaSet',
     members: Array.isArray(hello['hosts']) ? hello['hosts'].length : 1,
@@ -107,4 +109,26 @@ export async function inspectServer(c: Collections): Promise<ServerFacts> {
     writeConcern: { w: w ?? null, journal: journal === true },
     localTime: hello['localTime'] as Date,
   };
+}
+
+/** Why no change stream can be opened as workers do, on the database; null when one can. */
+export async function refusedStream(c: Collections): Promise<string | null> {
+  const stream = c.jobs.db.runCursorCommand(
+    { aggregate: 1, pipeline: [{ $changeStream: {} }], cursor: {}, readConcern: { level: 'majority' } },
+    { readPreference: 'primary' },
+  );
+  try {
+    await stream.setMaxTimeMS(1).tryNext();
+    return null;
+  } catch (error) {
+    return (error as Error).message;
+  } finally {
+    await stream.close();
+  }
+}
+
+/** The driver says its version to servers only; the one that mongoose brings need not be the one next to this package. */
+function driverVersion(): string {
+  const ofMongoose = createRequire(createRequire(import.meta.url).resolve('mongoose'));
+  return (ofMongoose('mongodb/package.json') as { version: string }).version;
 }

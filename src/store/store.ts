@@ -12,7 +12,7 @@ import { findExecutions, findJob } from './find.js';
 import { giveBack, giveBackByToken } from './give-back.js';
 import { findListedTaskTypes, findLiveTaskTypes, findWorkers, saveHeartbeat } from './heartbeat.js';
 import { hold, unhold } from './hold.js';
-import { inspectCollections, inspectServer } from './inspect.js';
+import { inspectCollections, inspectServer, refusedStream } from './inspect.js';
 import { findExecution, listExecutions } from './list-executions.js';
 import { countJobs, listJobs } from './list-jobs.js';
 import type { Collections } from './models.js';
@@ -115,6 +115,7 @@ const OPERATIONS = {
   pruneOrphans,
   recordSkips,
   recover,
+  refusedStream,
   releaseLock,
   renew,
   retry,

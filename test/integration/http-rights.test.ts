@@ -138,7 +138,7 @@ describe('rights over HTTP', () => {
   it('says which port is taken, and leaves nothing open', async () => {
     const { port } = await serve();
     await assert.rejects(serve({ port }), {
-      code: 'INVALID_OPTIONS',
+      code: 'WRONG_STATE',
       message: /EADDRINUSE.*HTTP_PORT/,
     });
   });

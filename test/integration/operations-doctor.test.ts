@@ -8,6 +8,7 @@ import { aWorker } from '../support/a-worker.js';
 import { byHand } from '../support/by-hand.js';
 import { aSchedule } from '../support/calendar.js';
 import { useDatabase } from '../support/database.js';
+import { failing, NO_STREAM } from '../support/fail-point.js';
 import { after } from '../support/instants.js';
 import { ManualClock } from '../support/manual-clock.js';
 
@@ -179,6 +180,15 @@ describe('operations: doctor', () => {
     ]);
     assert.equal(findings[0]?.level, 'error');
     assert.match(findings[0]?.finding ?? '', /could not be checked: at mongodb:\/\/\*\*\*@host/);
+  });
+
+  it('B18 says when a change stream is refused, and what then', async () => {
+    const scheduler = database.scheduler();
+    await scheduler.install();
+    const found = await failing(database, NO_STREAM, () => troubles(scheduler));
+    assert.equal(found['changeStreams']?.level, 'warning');
+    assert.match(found['changeStreams'].advice ?? '', /by polling: grant the action changeStream/);
+    assert.equal((await troubles(scheduler))['changeStreams'], undefined);
   });
 
   it('B18 a standalone server has no change streams', async () => {

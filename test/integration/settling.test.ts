@@ -24,11 +24,8 @@ describe('settling', () => {
   }
 
   it('B3 lets the next job start while an outcome is being written', async () => {
-    assert.deepEqual((await order('batched')).slice(0, 3), [
-      'job:start work#first',
-      'job:start work#second',
-      'job:complete work#first',
-    ]);
+    // Which of the two is written first is nobody's business.
+    assert.deepEqual((await order('batched')).slice(0, 2), ['job:start work#first', 'job:start work#second']);
   });
 
   it('with `settle: immediate` the outcome is written before the next one starts', async () => {

@@ -5,8 +5,8 @@ const OLDEST = 6;
 export const serverVersion: Check = {
   name: 'serverVersion',
   async examine({ server }) {
-    const { version, mongoose } = await server();
-    const finding = `MongoDB ${version}, mongoose ${mongoose}.`;
+    const { version, driver } = await server();
+    const finding = `MongoDB ${version}, driver ${driver}.`;
     return Number.parseInt(version, 10) >= OLDEST
       ? ok(finding)
       : error(finding, `Chronos needs MongoDB ${OLDEST}.0 or newer: upgrade the server.`);
@@ -39,9 +39,16 @@ export const writeConcern: Check = {
 
 export const changeStreams: Check = {
   name: 'changeStreams',
-  async examine({ server }) {
+  async examine({ server }, { store }) {
     const { topology } = await server();
-    if (topology !== 'standalone') return ok('Workers hear of jobs through a change stream.');
+    if (topology !== 'standalone') {
+      const refusal = await store.refusedStream();
+      if (refusal === null) return ok('Workers hear of jobs through a change stream.');
+      return warning(
+        `This user cannot open a change stream: ${refusal}.`,
+        'Workers whose user may not either find jobs by polling: grant the action changeStream (deploy/mongodb/roles.json).',
+      );
+    }
     const advice =
       'Make it a replica set, of one member if need be: then workers hear of jobs within milliseconds.';
     return warning('A standalone server has no change streams: workers find jobs by polling.', advice);
