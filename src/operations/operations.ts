@@ -11,6 +11,7 @@ import type { JobDocument } from '../domain/job.js';
 import type { PruneCounts, Pruner } from '../maintenance/pruner.js';
 import { systemClock } from '../runtime/system-clock.js';
 import type { Definitions } from '../schedules/definitions.js';
+import { MOST_COUNTED } from '../store/bounded.js';
 import type { Count } from '../store/list-jobs.js';
 import type { Store } from '../store/store.js';
 import type { HandlerRegistry } from '../worker/handler-registry.js';
@@ -41,7 +42,7 @@ import {
   type ExecutionPage,
   type JobPage,
 } from './lists.js';
-import { MOST_COUNTED, readStatus, type QueueView, type StatusView } from './status.js';
+import { readStatus, type QueueView, type StatusView } from './status.js';
 import type { ExecutionView, JobDetails } from './views.js';
 import { listWorkers, type WorkerView } from './workers.js';
 

@@ -2,12 +2,11 @@ import type { Clock } from '../domain/clock.js';
 import { JOB_STATUSES, type JobStatus } from '../domain/job.js';
 import type { Count } from '../store/list-jobs.js';
 import type { RecentOutcomes } from '../store/recent-outcomes.js';
+import { MOST_COUNTED } from '../store/bounded.js';
 import type { Store } from '../store/store.js';
 import type { WaitingHead } from '../store/waiting-heads.js';
 import { listWorkers, type WorkerView } from './workers.js';
 
-/** Beyond this nothing is counted: what reads a million documents is no status. */
-export const MOST_COUNTED = 10_000;
 /** Queues, task types and priorities that are looked at one by one. */
 const MOST_HEADS = 1000;
 /** Milliseconds that this and counting per queue may take: far from the database each look costs a round trip. */

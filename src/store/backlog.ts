@@ -1,12 +1,10 @@
 import type { mongo } from 'mongoose';
 import type { JobDocument } from '../domain/job.js';
+import { MAX_TIME_EXPIRED, MOST_COUNTED } from './bounded.js';
 import { CLAIM_KEYS, NEXT_DUE_INDEX, type Collections } from './models.js';
 
-/** More are not counted: by then it is clear that there are too many. */
-export const MOST_COUNTED = 10_000;
 /** What takes longer is given up: it is asked for regularly. Milliseconds. */
 const PATIENCE = 250;
-const TIME_IS_UP = 50;
 
 /** What is due in a queue and not taken. */
 export interface QueueBacklog {
@@ -57,7 +55,7 @@ async function findOldest(c: Collections, queue: string, until: Date): Promise<D
 
 function unlessInTime<T>(instead: T): (error: unknown) => T {
   return (error) => {
-    if ((error as { code?: unknown }).code === TIME_IS_UP) return instead;
+    if ((error as { code?: unknown }).code === MAX_TIME_EXPIRED) return instead;
     throw error;
   };
 }

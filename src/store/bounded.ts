@@ -4,8 +4,11 @@ import { ChronosError } from '../domain/errors.js';
 /** What a person waits for ends after this many milliseconds, well before the socket's time-out. */
 export const MOST_TIME = 5000;
 
+/** More are not counted: by then it is clear that there are many. */
+export const MOST_COUNTED = 10_000;
+
+export const MAX_TIME_EXPIRED = 50;
 const BAD_VALUE = 2;
-const MAX_TIME_EXPIRED = 50;
 
 /** What helps where a read has no filter that could be narrower. */
 const LATER = 'ask again when the server has less to do';

@@ -1,4 +1,5 @@
 import type { mongo } from 'mongoose';
+import type { JobFilterOptions } from '../config/query-options.js';
 import type { JobDocument, JobStatus } from '../domain/job.js';
 import { bounded, MOST_TIME } from './bounded.js';
 import {
@@ -11,16 +12,7 @@ import {
 } from './models.js';
 import { pageById, pageByTime, type Place } from './pages.js';
 
-/** Which jobs; all of what is said must hold. */
-export interface JobFilter {
-  status?: JobStatus;
-  queue?: string;
-  taskType?: string;
-  /** The schedule that made them. */
-  schedule?: string;
-  userId?: string;
-  /** What their ids begin with. */
-  idPrefix?: string;
+export interface JobFilter extends JobFilterOptions {
   /** Those that existed at this instant: a list that is walked while others dispatch comes to an end. */
   createdUntil?: Date;
 }

@@ -6,6 +6,7 @@ import { createStore, type Store } from '../../src/store/store.js';
 import { aJob } from '../support/a-job.js';
 import { TestDatabase } from '../support/database.js';
 import { after as later, START } from '../support/instants.js';
+import { profiled, type Work } from '../support/profiled.js';
 
 const FINISHED = 200_000;
 const FUTURE = 100_000;
@@ -15,19 +16,6 @@ const QUEUES = Array.from({ length: 5 }, (_, index) => `queue-${index}`);
 const PAIRS = 200 * QUEUES.length;
 
 /** What the server did for one command. */
-interface Work {
-  command: string;
-  keys: number;
-  documents: number;
-  stages: string[];
-}
-
-interface Stage {
-  stage?: string;
-  inputStage?: Stage;
-  inputStages?: Stage[];
-}
-
 describe('keys examined, beside 200,000 finished and 100,000 future jobs', () => {
   const database = new TestDatabase();
   let store: Store;
@@ -84,30 +72,8 @@ describe('keys examined, beside 200,000 finished and 100,000 future jobs', () =>
     return jobs;
   }
 
-  /** Runs the operation itself under the profiler: what is measured is what a worker sends. */
-  async function measure(operation: () => Promise<unknown>): Promise<Work[]> {
-    const db = database.connection.getClient().db(database.connection.name);
-    await db.command({ profile: 0 });
-    await db.dropCollection('system.profile').catch(() => undefined);
-    await db.command({ profile: 2 });
-    await operation();
-    await db.command({ profile: 0 });
-    const entries = await db
-      .collection('system.profile')
-      .find({ ns: `${db.databaseName}.jobs` })
-      .toArray();
-    return entries.map((entry) => ({
-      command: entry['op'] as string,
-      keys: entry['keysExamined'] as number,
-      documents: entry['docsExamined'] as number,
-      stages: stagesOf(entry['execStats'] as Stage),
-    }));
-  }
-
-  function stagesOf(stage: Stage): string[] {
-    const below = [...(stage.inputStages ?? []), ...(stage.inputStage ? [stage.inputStage] : [])];
-    return [stage.stage ?? '', ...below.flatMap(stagesOf)];
-  }
+  const measure = (operation: () => Promise<unknown>): Promise<Work[]> =>
+    profiled(database, ['jobs'], operation);
 
   function filter(fields: Partial<DueFilter> = {}): DueFilter {
     return {

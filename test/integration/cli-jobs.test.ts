@@ -180,6 +180,10 @@ describe('chronos: jobs, executions and dead jobs', () => {
     assert.deepEqual([job.status, job.payload.name], ['COMPLETED', 'chronos-worker']);
     assert.deepEqual(later, { id: 'good#k', duplicate: false });
     assert.equal((await scheduler.getJob('good#k'))?.queue, 'slow');
+    const typo = await run('dispatch', 'goood', '--json');
+    assert.equal(typo.code, 0);
+    assert.match(typo.stderr, /No live worker has a handler for 'goood' \(did you mean 'good'\?\)/);
+    assert.equal(waited.stderr.includes('No live worker'), false);
 
     const [again, broken, both, priority] = await Promise.all([
       data('dispatch', 'good', '--key', 'k'),

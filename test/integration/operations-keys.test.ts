@@ -3,6 +3,7 @@ import { createStore, type Store } from '../../src/store/store.js';
 import { aJob } from '../support/a-job.js';
 import { TestDatabase } from '../support/database.js';
 import { after as later } from '../support/instants.js';
+import { profiled } from '../support/profiled.js';
 
 const COMPLETED = 6000;
 const FUTURE = 4000;
@@ -30,23 +31,12 @@ describe('documents that operations read, beside 6,000 completed and 4,000 futur
 
   after(() => database.close());
 
-  /** Runs the operation under the profiler, and returns what the server looked at. */
   async function read(operation: () => Promise<unknown>): Promise<{ keys: number; documents: number }> {
-    const db = database.connection.getClient().db(database.connection.name);
-    await db.command({ profile: 0 });
-    await db.dropCollection('system.profile').catch(() => undefined);
-    await db.command({ profile: 2 });
-    await operation();
-    await db.command({ profile: 0 });
-    const entries = await db
-      .collection('system.profile')
-      .find({ ns: `${db.databaseName}.jobs` })
-      .toArray();
-    assert.ok(entries.length > 0, 'nothing was measured');
-    for (const { planSummary } of entries) assert.ok(planSummary !== 'COLLSCAN', 'a scan of the collection');
-    const sum = (field: string): number =>
-      entries.reduce((total, entry) => total + Number(entry[field] ?? 0), 0);
-    return { keys: sum('keysExamined'), documents: sum('docsExamined') };
+    const work = await profiled(database, ['jobs'], operation);
+    assert.ok(work.length > 0, 'nothing was measured');
+    for (const { stages } of work) assert.ok(!stages.includes('COLLSCAN'), 'a scan of the collection');
+    const sum = (of: 'keys' | 'documents'): number => work.reduce((total, one) => total + one[of], 0);
+    return { keys: sum('keys'), documents: sum('documents') };
   }
 
   async function assertReads(

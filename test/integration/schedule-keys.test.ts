@@ -11,22 +11,11 @@ import { aSchedule } from '../support/calendar.js';
 import { TestDatabase } from '../support/database.js';
 import { after as later, START } from '../support/instants.js';
 import { ManualClock } from '../support/manual-clock.js';
+import { profiled, type Work } from '../support/profiled.js';
 
 const FUTURE = 4000;
 const PAUSED = 1000;
 const NOW = later(1000);
-
-interface Work {
-  keys: number;
-  documents: number;
-  stages: string[];
-}
-
-interface Stage {
-  stage?: string;
-  inputStage?: Stage;
-  inputStages?: Stage[];
-}
 
 describe('keys examined, beside 4,000 future and 1,000 paused schedules', () => {
   const database = new TestDatabase();
@@ -62,29 +51,8 @@ describe('keys examined, beside 4,000 future and 1,000 paused schedules', () => 
     return schedules;
   }
 
-  /** Runs the operation itself under the profiler: what is measured is what a worker sends. */
-  async function measure(operation: () => Promise<unknown>): Promise<Work[]> {
-    const db = database.connection.getClient().db(database.connection.name);
-    await db.command({ profile: 0 });
-    await db.dropCollection('system.profile').catch(() => undefined);
-    await db.command({ profile: 2 });
-    await operation();
-    await db.command({ profile: 0 });
-    const entries = await db
-      .collection('system.profile')
-      .find({ ns: { $in: [`${db.databaseName}.schedules`, `${db.databaseName}.skips`] } })
-      .toArray();
-    return entries.map((entry) => ({
-      keys: entry['keysExamined'] as number,
-      documents: entry['docsExamined'] as number,
-      stages: stagesOf(entry['execStats'] as Stage),
-    }));
-  }
-
-  function stagesOf(stage: Stage): string[] {
-    const below = [...(stage.inputStages ?? []), ...(stage.inputStage ? [stage.inputStage] : [])];
-    return [stage.stage ?? '', ...below.flatMap(stagesOf)];
-  }
+  const measure = (operation: () => Promise<unknown>): Promise<Work[]> =>
+    profiled(database, ['schedules', 'skips'], operation);
 
   function assertBounded(work: Work[], keys: number, documents: number, mayBeSorted = false): void {
     assert.ok(work.length > 0, 'nothing was measured');

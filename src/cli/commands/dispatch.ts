@@ -1,9 +1,12 @@
 import type { DispatchOptions } from '../../config/dispatch-options.js';
 import type { JobView } from '../../dispatch/job-view.js';
+import { hint } from '../../domain/nearest.js';
 import { EXIT } from '../../process/exit.js';
+import type { Scheduler } from '../../scheduler.js';
 import { notFound, said, type Answer, type CommandSpec } from '../command.js';
 import type { Context } from '../context.js';
 import { duration, json, wholeNumber } from '../readers.js';
+import { styled } from '../styled.js';
 import { jobLines } from './jobs-view.js';
 import { eventLines, watchJob } from './watch-job.js';
 
@@ -40,11 +43,22 @@ export const dispatch: CommandSpec = {
     const handle = await scheduler.dispatch(given.word, given.value('payload') ?? null, options);
     const { id, duplicate } = handle;
     const sentence = duplicate ? `There was a job of that key: ${id}` : `Dispatched ${id}`;
+    const doubt = await doubtOf(scheduler, given.word);
+    if (doubt !== undefined) context.err.lines(styled('yellow', doubt));
     if (!given.flag('wait')) return said({ id, duplicate }, sentence);
     if (!context.isJson) context.err.lines(sentence);
     return wait(context, id);
   },
 };
+
+/** Said, not refused: the worker that has the handler may come later. */
+async function doubtOf({ operations }: Scheduler, taskType: string): Promise<string | undefined> {
+  const live = (await operations.listWorkers()).filter(({ isLive }) => isLive);
+  const known = live.flatMap(({ taskTypes }) => taskTypes);
+  if (live.length === 0) return 'No worker is alive: it waits for one.';
+  if (known.includes(taskType)) return undefined;
+  return `No live worker has a handler for '${taskType}'${hint(taskType, known)}: it waits for one that has.`;
+}
 
 async function wait(context: Context, id: string): Promise<Answer> {
   const events = watchJob(await context.scheduler(), id, context.clock, context.signal);

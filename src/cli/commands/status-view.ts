@@ -92,6 +92,7 @@ function isGone(state: string): string {
   return state === 'Running' ? 'Silent' : state;
 }
 
-function upFor({ startedAt, heartbeatAt }: WorkerView): number {
-  return Math.max(0, heartbeatAt.getTime() - startedAt.getTime());
+/** As long as it is known to be: one that is gone, until it was seen last. */
+function upFor({ startedAt, heartbeatAt, silentFor, isLive }: WorkerView): number {
+  return Math.max(0, heartbeatAt.getTime() - startedAt.getTime()) + (isLive ? silentFor : 0);
 }

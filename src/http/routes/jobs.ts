@@ -1,6 +1,7 @@
 import { ChronosError } from '../../domain/errors.js';
 import type { JobStatus } from '../../domain/job.js';
-import { route, type Asked, type AuditDetails, type Route } from '../route.js';
+import type { Scheduler } from '../../scheduler.js';
+import { route, type Route } from '../route.js';
 import {
   changedJob,
   deadQuery,
@@ -12,16 +13,36 @@ import {
   jobQuery,
   reasonBody,
 } from '../schemas/jobs.js';
+import type { SchemaOf } from '../schemas/schema.js';
 import { emptyBody } from '../schemas/system.js';
 import { jobParams } from '../schemas/values.js';
 
-interface OfOne {
-  id: string;
+type Change = 'cancel' | 'retry' | 'hold' | 'release';
+
+interface ChangeOfOne<B> {
+  operationId: string;
+  summary: string;
+  body: SchemaOf<B>;
+  /** What became of the job. */
+  change: (scheduler: Scheduler, id: string, body: B) => Promise<string>;
 }
 
-const ofOne = {
-  before: ({ params: { id } }: Asked<OfOne, unknown, unknown>): AuditDetails => ({ target: id }),
-};
+/** A change of the one job that the path names. */
+function ofOneJob<B>(verb: Change, { change, ...about }: ChangeOfOne<B>): Route {
+  return route({
+    ...about,
+    method: 'POST',
+    path: `/jobs/{id}/${verb}`,
+    params: jobParams,
+    answer: changedJob,
+    problems: [404, 409],
+    audit: { before: ({ params: { id } }) => ({ target: id }) },
+    handle: async (scheduler, { params: { id }, body }) => ({
+      id,
+      answer: await change(scheduler, id, body),
+    }),
+  });
+}
 
 export const jobRoutes: readonly Route[] = [
   route({
@@ -69,72 +90,43 @@ export const jobRoutes: readonly Route[] = [
     problems: [404],
     handle: async ({ operations }, { params: { id } }) => (await operations.explainJob(id)) ?? missing(id),
   }),
-  route({
-    method: 'POST',
-    path: '/jobs/{id}/cancel',
+  ofOneJob('cancel', {
     operationId: 'cancelJob',
     summary: 'Cancel a job that waits; ask the worker of one that runs',
-    params: jobParams,
     body: reasonBody,
-    answer: changedJob,
-    problems: [404, 409],
-    audit: ofOne,
-    handle: async (scheduler, { params: { id }, body: { reason } }) => {
+    change: async (scheduler, id, { reason }) => {
       const answered = await scheduler.cancel(id, reason);
       if (answered.answer === 'notFound') return missing(id);
-      if (answered.answer === 'alreadyFinished') return refused(id, answered.status, 'to cancel');
-      return { id, answer: answered.answer };
+      return answered.answer === 'alreadyFinished'
+        ? refused(id, answered.status, 'to cancel')
+        : answered.answer;
     },
   }),
-  route({
-    method: 'POST',
-    path: '/jobs/{id}/retry',
+  ofOneJob('retry', {
     operationId: 'retryJob',
     summary: 'Run a finished job again, as if it were new',
-    params: jobParams,
     body: emptyBody,
-    answer: changedJob,
-    problems: [404, 409],
-    audit: ofOne,
-    handle: async (scheduler, { params: { id } }) => {
+    change: async (scheduler, id) => {
       const answered = await scheduler.retry(id);
-      return answered.retried
-        ? { id, answer: 'retried' }
-        : refused(id, answered.status, 'to retry: it is not finished');
+      return answered.retried ? 'retried' : refused(id, answered.status, 'to retry: it is not finished');
     },
   }),
-  route({
-    method: 'POST',
-    path: '/jobs/{id}/hold',
+  ofOneJob('hold', {
     operationId: 'holdJob',
     summary: 'Take a waiting job out of play',
-    params: jobParams,
     body: reasonBody,
-    answer: changedJob,
-    problems: [404, 409],
-    audit: ofOne,
-    handle: async (scheduler, { params: { id }, body: { reason } }) => {
+    change: async (scheduler, id, { reason }) => {
       const answered = await scheduler.hold(id, reason);
-      return answered.changed
-        ? { id, answer: 'held' }
-        : refused(id, answered.status, 'to hold: it does not wait');
+      return answered.changed ? 'held' : refused(id, answered.status, 'to hold: it does not wait');
     },
   }),
-  route({
-    method: 'POST',
-    path: '/jobs/{id}/release',
+  ofOneJob('release', {
     operationId: 'releaseJob',
     summary: 'Put a held job back into play',
-    params: jobParams,
     body: emptyBody,
-    answer: changedJob,
-    problems: [404, 409],
-    audit: ofOne,
-    handle: async (scheduler, { params: { id } }) => {
+    change: async (scheduler, id) => {
       const answered = await scheduler.unhold(id);
-      return answered.changed
-        ? { id, answer: 'released' }
-        : refused(id, answered.status, 'to release: it is not held');
+      return answered.changed ? 'released' : refused(id, answered.status, 'to release: it is not held');
     },
   }),
   route({
