@@ -187,9 +187,14 @@ export class WorkerEngine {
     this.#cancelWatch.wake();
   }
 
-  /** Claims and executes up to `batch` due jobs; resolves after they settled, to how many there were. */
+  /** Claims and executes up to `batch` due jobs; resolves after they settled, to how many there were: none once stopped. */
   async runPass(batch: number): Promise<number> {
-    await this.#open();
+    try {
+      await this.#open();
+    } catch (error) {
+      if (this.#stopped) return 0;
+      throw error;
+    }
     return this.#onePass.run(batch);
   }
 

@@ -46,6 +46,18 @@ describe('stop() while something else goes on', () => {
     assert.equal(await db.collections.jobs.countDocuments({ status: 'COMPLETED' }), count);
   });
 
+  it('C12 J13 a pass that is stopped before it came to claim claims nothing, and that is no error', async () => {
+    const scheduler = db.scheduler({ taskHandlers: { work: () => 'ran' } });
+    await scheduler.addSchedule({ id: 'due', taskType: 'work', cron: '@hourly' });
+    const past = new Date(Date.now() - 3_600_000);
+    await db.collections.schedules.updateOne({ _id: 'due' }, { $set: { nextRunAt: past } });
+    const stopped = nextEvent(scheduler, 'schedule:due').then(() => scheduler.stop());
+    const { entries, executed } = await scheduler.runOnce();
+    await stopped;
+    assert.deepEqual([entries.map(({ name }) => name), executed], [['due'], 0]);
+    assert.equal(await db.collections.jobs.countDocuments({ status: 'SCHEDULED', lockToken: null }), 1);
+  });
+
   it('C12 J13 a pass beside a started worker never runs more handlers than there are slots', async () => {
     const scheduler = db.scheduler({ concurrency: 3 });
     let running = 0;
