@@ -29,7 +29,7 @@ describe('the rights a database user needs', () => {
   });
 
   function schedulerAs(role: string, options: Partial<SchedulerOptions> = {}): Scheduler {
-    const scheduler = new Scheduler({ uri: uris[role] ?? '', ...QUICK, ...options });
+    const scheduler = new Scheduler({ uri: uris[role] ?? '', ...QUICK, lockTimeout: '2s', ...options });
     opened.push(scheduler);
     return scheduler;
   }
