@@ -58,7 +58,7 @@ describe('the life cycle', () => {
   });
 
   it('F8 start after stop works again, as often as one likes', async () => {
-    const { scheduler } = byHand(database);
+    const scheduler = database.scheduler(inProcess);
     scheduler.registerHandler('work', () => undefined);
     for (let round = 1; round <= 3; round++) {
       const complete = nextEvent(scheduler, 'job:complete');
