@@ -38,6 +38,7 @@ export { TRANSITIONS, type Transition, type TransitionName } from './domain/tran
 export type { PruneCounts } from './maintenance/pruner.js';
 export type {
   AuditEntry,
+  AuditFilterOptions,
   ExecutionFilterOptions,
   JobFilterOptions,
   PageOptions,

@@ -8,7 +8,7 @@ import { systemClock } from '../../src/runtime/system-clock.js';
 /** A section for each command: how it is called, what it does, an example, its options. */
 export function commandSections(): string {
   const { stdin, stdout, stderr } = process;
-  const surroundings = { environment: {}, stdin, stdout, stderr, clock: systemClock };
+  const surroundings = { environment: {}, stdin, stdout, stderr, clock: systemClock, who: 'cli:docs' };
   const program = buildProgram(surroundings, () => Promise.resolve());
   return COMMANDS.map(({ name, summary, examples }) => {
     const command = name.split(' ').reduce((parent, word) => child(parent, word), program);

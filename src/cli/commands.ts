@@ -1,4 +1,5 @@
 import type { CommandSpec } from './command.js';
+import { auditList } from './commands/audit.js';
 import { backfillCommand } from './commands/backfill.js';
 import { changeCommands, deadRetry } from './commands/change-jobs.js';
 import { definitionCommands } from './commands/definitions.js';
@@ -22,6 +23,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
   workers: 'List worker processes',
   executions: 'List attempts of jobs',
   dead: 'List and retry jobs that failed for good',
+  audit: 'List who changed what',
 };
 
 /** Every command there is. */
@@ -42,4 +44,5 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...definitionCommands,
   ...executionCommands,
   prune,
+  auditList,
 ];

@@ -1,12 +1,15 @@
+import { randomUUID } from 'node:crypto';
 import type { WorkerSettings } from '../config/environment.js';
 import type { Clock } from '../domain/clock.js';
+import { audited, type AuditDetails } from '../operations/audited.js';
 import type { Scheduler } from '../scheduler.js';
 import { confirm } from './confirm.js';
 import type { Given } from './given.js';
 import { Output } from './output.js';
 import { ProgressBar } from './progress-bar.js';
+import type { Reading } from './reading.js';
 import { readSettings, type Environment } from './settings.js';
-import type { Line } from './styled.js';
+import { styled, type Line } from './styled.js';
 
 /** How long a person waits for MongoDB, unless CONNECT_TIMEOUT says otherwise. */
 const PATIENCE = '10s';
@@ -18,6 +21,18 @@ export interface Surroundings {
   stdout: NodeJS.WriteStream;
   stderr: NodeJS.WriteStream;
   clock: Clock;
+  /** Who runs the command, for the audit collection. */
+  who: string;
+}
+
+/** A change that somebody asked for, as the audit collection tells it. */
+export interface CommandChange<A> {
+  /** As the HTTP API calls it. */
+  action: string;
+  about: AuditDetails;
+  make: (scheduler: Scheduler) => Promise<A>;
+  /** What came of it, where there is more to tell than that it was done. */
+  came?: (answer: A) => AuditDetails | 'refused';
 }
 
 /** What a command has to work with. The connection is made when it is first needed. */
@@ -40,6 +55,10 @@ export class Context {
     this.err = new Output(stderr, environment);
   }
 
+  get who(): string {
+    return this.surroundings.who;
+  }
+
   get isJson(): boolean {
     return this.given.flag('json');
   }
@@ -48,22 +67,37 @@ export class Context {
     return readSettings(this.surroundings.environment, this.given);
   }
 
-  /** For those who operate a system. Loaded when it is needed: a page of help does not need it. */
-  async scheduler(): Promise<Scheduler> {
-    if (this.#scheduler !== undefined) return this.#scheduler;
-    const { workerId: _, ...options } = this.settings().options;
-    const { Scheduler } = await import('../scheduler.js');
-    this.#scheduler = new Scheduler({ connectTimeout: PATIENCE, ...options });
-    return this.#scheduler;
+  /** For those who look at a system. */
+  scheduler(): Promise<Reading> {
+    return this.#open();
   }
 
   /** The same with the definitions and handlers of the module that --handlers or HANDLERS names. */
-  async withDefinitions(): Promise<Scheduler> {
+  async withDefinitions(): Promise<Reading> {
     const { handlers } = this.settings();
-    const scheduler = await this.scheduler();
+    const scheduler = await this.#open();
     const { loadHandlers } = await import('../process/handlers.js');
     if (handlers !== undefined) await loadHandlers(scheduler, handlers);
     return scheduler;
+  }
+
+  /** The one way to change jobs and schedules: it is written down who does it, before and after. */
+  async change<A>({ action, about, make, came = () => ({}) }: CommandChange<A>): Promise<A> {
+    const scheduler = await this.#open();
+    const { answer, isRecorded } = await audited({
+      ...{ operations: scheduler.operations, who: this.who, action, requestId: randomUUID() },
+      before: about,
+      change: () => make(scheduler),
+      after: came,
+    });
+    const doubt = `${action} was done, and the audit collection knows only that it was attempted`;
+    if (!isRecorded) this.err.lines(styled('yellow', doubt));
+    return answer;
+  }
+
+  /** Makes what has to be there before anything can be written down. */
+  async install(): Promise<void> {
+    await (await this.#open()).install();
   }
 
   /** Aborted by the first Ctrl-C; the second one ends the process. Who does not ask for it is ended by the first. */
@@ -93,5 +127,14 @@ export class Context {
   async close(): Promise<void> {
     process.off('SIGINT', this.#interrupt).off('SIGTERM', this.#interrupt);
     await this.#scheduler?.stop(0);
+  }
+
+  /** Loaded when it is needed: a page of help does not need it. */
+  async #open(): Promise<Scheduler> {
+    if (this.#scheduler !== undefined) return this.#scheduler;
+    const { workerId: _, ...options } = this.settings().options;
+    const { Scheduler } = await import('../scheduler.js');
+    this.#scheduler = new Scheduler({ connectTimeout: PATIENCE, ...options });
+    return this.#scheduler;
   }
 }

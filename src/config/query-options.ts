@@ -46,6 +46,13 @@ export interface ExecutionFilterOptions {
   outcome?: ExecutionDocument['outcome'];
 }
 
+/** Which entries of the audit collection; all of what is said must hold. */
+export interface AuditFilterOptions {
+  who?: string;
+  /** The id of the job or schedule that was changed. */
+  target?: string;
+}
+
 /** Something that somebody did. */
 export interface AuditEntry {
   who: string;
@@ -88,6 +95,8 @@ const EXECUTION_FILTER: Readers<Required<ExecutionFilterOptions>> = {
   outcome: oneOf(...EXECUTION_OUTCOMES),
 };
 
+const AUDIT_FILTER: Readers<Required<AuditFilterOptions>> = { who: text, target: id };
+
 const PAGE: Readers<Required<PageOptions>> = {
   limit: wholeNumber(1, LARGEST_PAGE),
   after: matching('the text that came as `next` with the page before', isCursor),
@@ -107,7 +116,7 @@ const readEntry = record<Required<AuditEntry>>({
   counts: flat('numbers', Number.isFinite as (value: unknown) => value is number),
   requestId: text,
 });
-const readPage = record<Required<PageOptions>>(PAGE);
+const readAudit = record<Required<AuditFilterOptions & PageOptions>>({ ...AUDIT_FILTER, ...PAGE });
 
 export function readJobFilter(input: unknown, where: string): JobFilterOptions {
   return checked((faults) => readFilter(input, where, faults));
@@ -121,9 +130,8 @@ export function readExecutionQuery(input: unknown): Page & { filter: ExecutionFi
   return split(checked((faults) => readExecutions(input, 'listExecutions() query', faults)));
 }
 
-export function readPageOptions(input: unknown, where: string): Page {
-  const { limit = DEFAULT_PAGE, after } = checked((faults) => readPage(input, where, faults));
-  return { limit, after };
+export function readAuditQuery(input: unknown): Page & { filter: AuditFilterOptions } {
+  return split(checked((faults) => readAudit(input, 'listAudit() query', faults)));
 }
 
 export function readAuditEntry(input: unknown): AuditEntry {

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { audited } from '../operations/audited.js';
 import { systemClock } from '../runtime/system-clock.js';
 import type { AppParts } from './app-parts.js';
-import { audited } from './audited.js';
 import { checkContentType, checkRights } from './gatekeeper.js';
 import { API, describe } from './openapi.js';
 import { HttpProblem } from './problem.js';

@@ -24,8 +24,8 @@ export class HttpProblem extends Error {
   readonly status: number;
   readonly code: string;
 
-  constructor(status: number, code: string, message: string, options?: { cause: unknown }) {
-    super(message, options);
+  constructor(status: number, code: string, message: string) {
+    super(message);
     this.status = status;
     this.code = code;
   }
@@ -45,6 +45,7 @@ const STATUSES: Partial<Record<ErrorCode, number>> = {
   SCHEDULE_FROZEN: 409,
   WRONG_STATE: 409,
   LOCK_HELD: 409,
+  AUDIT_UNWRITABLE: 503,
   MONGODB_UNREACHABLE: 503,
   NOT_INSTALLED: 503,
   QUERY_TOO_SLOW: 503,
@@ -90,10 +91,7 @@ export function problemOf(
     code,
     requestId,
   };
-  return {
-    problem,
-    isUnexpected: status === 500 || (error instanceof HttpProblem && error.cause !== undefined),
-  };
+  return { problem, isUnexpected: status === 500 || code === 'AUDIT_UNWRITABLE' };
 }
 
 function explain(error: Error): { status: number; code: string; detail: string } {
@@ -135,11 +133,6 @@ function explainFramework({ statusCode = 500, validation, validationContext, mes
   if (statusCode >= 400 && statusCode < 500)
     return { status: statusCode, code: 'INVALID_REQUEST', detail: message };
   return { status: 500, code: 'UNEXPECTED', detail: UNEXPECTED };
-}
-
-/** The status an error is answered with. */
-export function statusOf(error: Error): number {
-  return explain(error).status;
 }
 
 /** What cannot be read as HTTP reaches no route: this is all the answer there is. */

@@ -1,3 +1,4 @@
+import type { AuditDetails } from '../operations/audited.js';
 import type { Scheduler } from '../scheduler.js';
 import type { Schema, SchemaOf } from './schemas/schema.js';
 import type { Role } from './tokens.js';
@@ -14,13 +15,6 @@ export interface CallContext {
   whileWanted: <T>(longest: number, work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
   /** Who asks, for what is kept with a schedule. */
   who: string;
-}
-
-/** What the audit collection keeps of a change beside who and what. */
-export interface AuditDetails {
-  target?: string;
-  filter?: Readonly<Record<string, string>>;
-  counts?: Readonly<Record<string, number>>;
 }
 
 export interface Audit<P, Q, B, A> {

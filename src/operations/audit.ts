@@ -1,7 +1,8 @@
 import {
   readAuditEntry,
-  readPageOptions,
+  readAuditQuery,
   type AuditEntry,
+  type AuditFilterOptions,
   type PageOptions,
 } from '../config/query-options.js';
 import type { Clock } from '../domain/clock.js';
@@ -44,11 +45,14 @@ export async function addAudit(
 }
 
 /** The newest first. */
-export async function listAudit(store: Pick<Store, 'listAudit'>, query: PageOptions): Promise<AuditPage> {
-  const { limit, after: cursor } = readPageOptions(query, 'listAudit() query');
+export async function listAudit(
+  store: Pick<Store, 'listAudit'>,
+  query: AuditFilterOptions & PageOptions,
+): Promise<AuditPage> {
+  const { filter, limit, after: cursor } = readAuditQuery(query);
   const after = fromCursor(cursor);
   if (after?.at === null) throw badCursor();
-  const found = await store.listAudit(after, limit + 1);
+  const found = await store.listAudit({ filter, after, limit: limit + 1 });
   const { items, next } = paged(found, limit, ({ at, _id }) => ({ at, id: _id }), auditView);
   return { entries: items, next };
 }

@@ -2,6 +2,7 @@ import type { ResolvedOptions } from '../config/options.js';
 import {
   readJobFilter,
   type AuditEntry,
+  type AuditFilterOptions,
   type ExecutionFilterOptions,
   type JobFilterOptions,
   type PageOptions,
@@ -200,14 +201,14 @@ export class Operations {
     return { created: jobs.length, jobs };
   }
 
-  /** Writes down who did what, for 90 days. Nothing here does so by itself. */
+  /** Writes down who did what, for 90 days. Nothing here does so by itself; the command and the HTTP API do for every change. */
   async audit(entry: AuditEntry): Promise<AuditView> {
     const { store, clock } = await this.#given.connect();
     return addAudit(store, clock, entry);
   }
 
   /** A page of what was written down, the newest first. */
-  async listAudit(query: PageOptions = {}): Promise<AuditPage> {
+  async listAudit(query: AuditFilterOptions & PageOptions = {}): Promise<AuditPage> {
     return listAudit(await this.#store(), query);
   }
 

@@ -8,7 +8,12 @@ import { isChronosError } from './exit.js';
  */
 export function explained(thrown: unknown): string[] {
   const error = toError(thrown);
-  return isChronosError(error)
-    ? error.message.split('\n').map(printable)
-    : [printable(`${error.name}: ${withoutCredentials(error).message}`)];
+  if (!isChronosError(error)) return [foreign(error)];
+  // What keeps the audit collection from being written is the server's to say: a right that is missing, a full disk.
+  const because = error.code === 'AUDIT_UNWRITABLE' ? [foreign(toError(error.cause))] : [];
+  return [...error.message.split('\n').map(printable), ...because];
+}
+
+function foreign(error: Error): string {
+  return printable(`${error.name}: ${withoutCredentials(error).message}`);
 }

@@ -1,3 +1,4 @@
+import type { AuditFilterOptions } from '../config/query-options.js';
 import type { AuditDocument } from './documents.js';
 import { bounded } from './bounded.js';
 import { AUDIT_INDEX, type Collections } from './models.js';
@@ -7,12 +8,14 @@ export async function addAudit(c: Collections, entry: AuditDocument): Promise<vo
   await c.audit.insertOne(entry);
 }
 
-/** The newest first. */
-export async function listAudit(
-  c: Collections,
-  after: Place | undefined,
-  limit: number,
-): Promise<AuditDocument[]> {
-  const request = { filter: {}, direction: -1, hint: AUDIT_INDEX, projection: {}, limit, after } as const;
+export interface AuditQuery {
+  filter: AuditFilterOptions;
+  after: Place | undefined;
+  limit: number;
+}
+
+/** The newest first. A filter is looked for along the way: people make few changes in 90 days. */
+export async function listAudit(c: Collections, query: AuditQuery): Promise<AuditDocument[]> {
+  const request = { ...query, direction: -1, hint: AUDIT_INDEX, projection: {} } as const;
   return bounded('this list of audit entries', () => pageByTime(c.audit, 'at', request));
 }

@@ -5,6 +5,7 @@ import { openCollections } from '../../src/store/models.js';
 import { aJob } from '../support/a-job.js';
 import { QUICK } from '../support/database.js';
 import { ROLES, SecuredDatabase } from '../support/database-users.js';
+import { chronosHere } from '../support/fake-terminal.js';
 import { nextEvent, recordEvents } from '../support/events.js';
 
 const SOON = { timeout: '10s' } as const;
@@ -109,7 +110,10 @@ describe('the rights a database user needs', () => {
     await openCollections(database.superuser).jobs.insertOne(job);
     assert.equal((await stalled).jobId, 'lost');
 
-    await other.operations.audit({ who: 'test', action: 'look' });
+    const { code, stderr } = await chronosHere(['dispatch', 'work'], {
+      MONGODB_URI: uris['chronosWorker'] ?? '',
+    });
+    assert.equal(code, 0, stderr);
     await other.operations.cancelJobs({ status: 'SCHEDULED', queue: 'elsewhere' });
     const { finished } = await other.prune('0s');
     assert.ok(finished > 4, String(finished));
@@ -133,6 +137,16 @@ describe('the rights a database user needs', () => {
     const unchecked = (await operations.doctor()).filter(({ finding }) => finding.includes('could not be'));
     assert.deepEqual(unchecked, []);
     await assert.rejects(schedulerAs('chronosReader').dispatch('work'), /not authorized/);
+  });
+
+  it('the command changes nothing for a user that may not write down who did', async () => {
+    for (const role of ['chronosReader', 'chronosDispatcher']) {
+      const uri = uris[role] ?? '';
+      const { code, stderr } = await chronosHere(['dispatch', 'work', '--key', role], { MONGODB_URI: uri });
+      assert.equal(code, 1, role);
+      assert.match(stderr, /nothing was changed: .* audit collection\n.*not authorized/);
+      assert.equal(await schedulerAs(role).getJob(`work#${role}`), null);
+    }
   });
 
   it('the dispatcher’s role does for handing in jobs and waiting for them', async () => {

@@ -220,6 +220,12 @@ describe('operations: audit', () => {
       ['filter', 'job-4', 'job-3', 'job-2'],
       ['job-1', 'job-0'],
     ]);
+    const byBob = await operations.listAudit({ who: 'bob' });
+    const ofOne = await operations.listAudit({ target: 'job-3', who: 'ada' });
+    assert.deepEqual(
+      [byBob, ofOne].map(({ entries }) => entries.map(({ target }) => target)),
+      [[null], ['job-3']],
+    );
     const stored = await database.collections.audit.findOne({ who: 'bob' });
     assert.deepEqual(stored?.expiresAt, after(2000 + 90 * 86_400_000));
   });
@@ -241,6 +247,7 @@ describe('operations: audit', () => {
         JSON.stringify(entry),
       );
     }
-    await assert.rejects(operations.listAudit({ limit: 1000 }), { code: 'INVALID_ARGUMENT' });
+    for (const query of [{ limit: 1000 }, { who: { $ne: '' } }, { target: 7 }, { action: 'x' }])
+      await assert.rejects(operations.listAudit(query as never), { code: 'INVALID_ARGUMENT' });
   });
 });

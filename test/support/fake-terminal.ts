@@ -20,6 +20,7 @@ export class FakeTerminal {
     this.surroundings = {
       environment,
       clock: systemClock,
+      who: 'cli:ada@here',
       stdin: this.stdin as unknown as NodeJS.ReadStream,
       stdout: this.stdout as unknown as NodeJS.WriteStream,
       stderr: this.stderr as unknown as NodeJS.WriteStream,

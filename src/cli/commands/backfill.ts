@@ -1,6 +1,8 @@
 import { ChronosError } from '../../domain/errors.js';
 import { parseInstant } from '../../domain/instant.js';
 import { EXIT } from '../../process/exit.js';
+import type { Scheduler } from '../../scheduler.js';
+import type { BackfillAnswer } from '../../schedules/stored-schedules.js';
 import { said, type Answer, type CommandSpec } from '../command.js';
 import type { Context } from '../context.js';
 import { plural } from '../times.js';
@@ -28,7 +30,26 @@ async function backfill(context: Context): Promise<Answer> {
   const to = given.text('to');
   const last = to === undefined ? clock.now().getTime() : parseInstant(to, zone, '--to').getTime();
   if (first > last) throw new ChronosError('INVALID_ARGUMENT', '--from must not be after --to, or now');
-  const scheduler = await context.scheduler();
+  const total = await context.change({
+    action: 'backfillSchedule',
+    about: {
+      target: given.word,
+      filter: { from: new Date(first).toISOString(), to: new Date(last).toISOString() },
+    },
+    make: (scheduler) => inPieces(context, scheduler, first, last),
+    came: ({ occurrences, existing }) => ({ counts: { occurrences, existing } }),
+  });
+  const sentence = `${plural(total.occurrences, 'occurrence')}, ${total.existing} of them had a job already${signal.aborted ? '; interrupted, do it again for the rest' : ''}.`;
+  return said({ ...total, isAborted: signal.aborted }, sentence, signal.aborted ? EXIT.wrong : EXIT.fine);
+}
+
+async function inPieces(
+  context: Context,
+  scheduler: Scheduler,
+  first: number,
+  last: number,
+): Promise<BackfillAnswer> {
+  const { given, signal } = context;
   const total = { occurrences: 0, existing: 0 };
   const bar = context.progress('backfill');
   const length = Math.max(1, Math.ceil((last - first + 1) / PIECES));
@@ -43,6 +64,5 @@ async function backfill(context: Context): Promise<Answer> {
   } finally {
     bar.end();
   }
-  const sentence = `${plural(total.occurrences, 'occurrence')}, ${total.existing} of them had a job already${signal.aborted ? '; interrupted, do it again for the rest' : ''}.`;
-  return said({ ...total, isAborted: signal.aborted }, sentence, signal.aborted ? EXIT.wrong : EXIT.fine);
+  return total;
 }

@@ -1,6 +1,8 @@
-import type { BulkAnswer } from '../../operations/bulk.js';
+import { countsOf } from '../../operations/audited.js';
+import type { BulkAnswer, BulkOptions } from '../../operations/bulk.js';
 import { EXIT } from '../../process/exit.js';
 import { ChronosError } from '../../domain/errors.js';
+import { checkJobId } from '../../domain/names.js';
 import { said, type Answer, type CommandSpec, type OptionSpec } from '../command.js';
 import type { Context } from '../context.js';
 import { styled } from '../styled.js';
@@ -31,7 +33,7 @@ export const changeCommands: readonly CommandSpec[] = VERBS.map((verb) => ({
         `jobs ${verb.action} takes either ids or a filter, got ${isFiltered ? 'both' : 'neither'} (--all for all jobs)`,
       );
     }
-    return isFiltered ? changeMatching(context, verb) : changeNamed(context, verb);
+    return isFiltered ? changeMatching(context, verb, `${verb.action}Jobs`) : changeNamed(context, verb);
   },
 }));
 
@@ -40,14 +42,23 @@ export const deadRetry: CommandSpec = {
   summary: 'Run jobs that failed for good again, all of them or by a filter',
   options: [...JOB_FILTER, YES],
   examples: ['dead retry --type sendEmail --yes'],
-  run: (context) => changeMatching(context, RETRY),
+  run: (context) => changeMatching(context, RETRY, 'retryDead'),
 };
 
 async function changeNamed(context: Context, verb: Verb): Promise<Answer> {
   const { given } = context;
-  const scheduler = await context.scheduler();
+  // All of them before the first is changed.
+  for (const id of given.words) checkJobId(id);
   const changes: Change[] = [];
-  for (const id of given.words) changes.push(await verb.one(scheduler, id, given.text('reason')));
+  for (const id of given.words) {
+    const change = await context.change({
+      action: `${verb.action}Job`,
+      about: { target: id },
+      make: (scheduler) => verb.one(scheduler, id, given.text('reason')),
+      came: ({ isDone }) => (isDone ? {} : 'refused'),
+    });
+    changes.push(change);
+  }
   const lines = (width: number) =>
     table<Change>(
       [
@@ -68,7 +79,7 @@ async function changeNamed(context: Context, verb: Verb): Promise<Answer> {
   };
 }
 
-async function changeMatching(context: Context, verb: Verb): Promise<Answer> {
+async function changeMatching(context: Context, verb: Verb, action: string): Promise<Answer> {
   const { operations } = await context.scheduler();
   const filter = jobFilter(context.given);
   const count = await operations.countMatching(filter, verb.action);
@@ -78,11 +89,17 @@ async function changeMatching(context: Context, verb: Verb): Promise<Answer> {
     return said({ ...NOTHING, action: verb.action, isAborted: true }, 'Nothing was changed.', EXIT.wrong);
   const bar = context.progress(verb.action);
   const reason = context.given.text('reason');
-  const answer = await operations[`${verb.action}Jobs`](filter, {
+  const options: BulkOptions = {
     ...(reason !== undefined && { reason }),
     signal: context.signal,
     onProgress: ({ matched }) => bar.show(matched, count.count),
-  }).finally(() => bar.end());
+  };
+  const answer = await context.change({
+    action,
+    about: { filter: { ...filter, ...(context.given.flag('all') && { all: 'true' }) } },
+    make: (scheduler) => scheduler.operations[`${verb.action}Jobs`](filter, options).finally(() => bar.end()),
+    came: countsOf,
+  });
   const isAll = !answer.isAborted && Object.keys(answer.refused).length === 0;
   return said({ action: verb.action, ...answer }, sentenceOf(answer, verb), isAll ? EXIT.fine : EXIT.wrong);
 }

@@ -62,7 +62,13 @@ export const definitionCommands: readonly CommandSpec[] = [
     options: [HANDLERS],
     examples: ['collect --handlers ./my-handlers.js'],
     async run(context) {
-      const collected = await (await context.withDefinitions()).operations.collect();
+      await context.withDefinitions();
+      const collected = await context.change({
+        action: 'collect',
+        about: {},
+        make: ({ operations }) => operations.collect(),
+        came: ({ created }) => ({ counts: { created } }),
+      });
       return {
         data: collected,
         lines: () => [

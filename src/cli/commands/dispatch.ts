@@ -2,10 +2,10 @@ import type { DispatchOptions } from '../../config/dispatch-options.js';
 import type { JobView } from '../../dispatch/job-view.js';
 import { hint } from '../../domain/nearest.js';
 import { EXIT } from '../../process/exit.js';
-import type { Scheduler } from '../../scheduler.js';
 import { notFound, said, type Answer, type CommandSpec } from '../command.js';
 import type { Context } from '../context.js';
 import { duration, json, wholeNumber } from '../readers.js';
+import type { Reading } from '../reading.js';
 import { styled } from '../styled.js';
 import { jobLines } from './jobs-view.js';
 import { eventLines, watchJob } from './watch-job.js';
@@ -35,15 +35,18 @@ export const dispatch: CommandSpec = {
   ],
   async run(context) {
     const { given } = context;
-    const scheduler = await context.scheduler();
     const options: DispatchOptions = given.picked({
       ...{ delay: 'delay', at: 'at', priority: 'priority', queue: 'queue' },
       ...{ key: 'key', timeout: 'timeout', hold: 'hold' },
     });
-    const handle = await scheduler.dispatch(given.word, given.value('payload') ?? null, options);
-    const { id, duplicate } = handle;
+    const { id, duplicate } = await context.change({
+      action: 'dispatchJob',
+      about: { filter: { taskType: given.word } },
+      make: (scheduler) => scheduler.dispatch(given.word, given.value('payload') ?? null, options),
+      came: (handle) => ({ target: handle.id }),
+    });
     const sentence = duplicate ? `There was a job of that key: ${id}` : `Dispatched ${id}`;
-    const doubt = await doubtOf(scheduler, given.word);
+    const doubt = await doubtOf(await context.scheduler(), given.word);
     if (doubt !== undefined) context.err.lines(styled('yellow', doubt));
     if (!given.flag('wait')) return said({ id, duplicate }, sentence);
     if (!context.isJson) context.err.lines(sentence);
@@ -52,7 +55,7 @@ export const dispatch: CommandSpec = {
 };
 
 /** Said, not refused: the worker that has the handler may come later. */
-async function doubtOf({ operations }: Scheduler, taskType: string): Promise<string | undefined> {
+async function doubtOf({ operations }: Reading, taskType: string): Promise<string | undefined> {
   const live = (await operations.listWorkers()).filter(({ isLive }) => isLive);
   const known = live.flatMap(({ taskTypes }) => taskTypes);
   if (live.length === 0) return 'No worker is alive: it waits for one.';

@@ -32,7 +32,12 @@ export const prune: CommandSpec = {
     if (!(await context.confirm(`This will remove ${parts}, ${which}.`)))
       return said({ removed: nothing, isAborted: true }, 'Nothing was removed.', EXIT.wrong);
 
-    const removed = await context.progress('pruning').during(clock, scheduler.prune(age));
+    const removed = await context.change({
+      action: 'prune',
+      about: { filter: { olderThan: age === undefined ? 'retention' : String(age) } },
+      make: (changing) => context.progress('pruning').during(clock, changing.prune(age)),
+      came: ({ finished, orphans, expired }) => ({ counts: { finished, orphans, expired } }),
+    });
     const { finished, orphans, expired } = removed;
     return said(
       { removed },

@@ -1,3 +1,5 @@
+import type { PauseOptions } from '../../config/call-options.js';
+import type { Scheduler } from '../../scheduler.js';
 import type { NewSchedule } from '../../schedules/stored-schedules.js';
 import { ChronosError } from '../../domain/errors.js';
 import { EXIT } from '../../process/exit.js';
@@ -31,7 +33,12 @@ export const scheduleChanges: readonly CommandSpec[] = [
         ...(id !== undefined && { id }),
         ...(given.flag('paused') && { isActive: false }),
       } as NewSchedule;
-      const added = await (await context.scheduler()).addSchedule(asked);
+      const added = await context.change({
+        action: 'addSchedule',
+        about: { ...(id !== undefined && { target: id }), filter: { taskType: given.word } },
+        make: (scheduler) => scheduler.addSchedule(asked),
+        came: (target) => ({ target }),
+      });
       return said({ id: added }, `Added the schedule ${added}.`);
     },
   },
@@ -53,8 +60,9 @@ export const scheduleChanges: readonly CommandSpec[] = [
           'INVALID_ARGUMENT',
           'schedules update needs something to change, such as --cron',
         );
-      const scheduler = await context.scheduler();
-      return changed(given.word, await scheduler.updateSchedule(given.word, patch), 'updated');
+      return changeFound(context, 'updateSchedule', 'updated', (scheduler, id) =>
+        scheduler.updateSchedule(id, patch),
+      );
     },
   },
   {
@@ -71,16 +79,16 @@ export const scheduleChanges: readonly CommandSpec[] = [
     arguments: [SCHEDULE_ID],
     options: [
       { flags: '--reason <text>', help: 'why' },
-      { flags: '--by <name>', help: 'who' },
+      { flags: '--by <name>', help: 'who (default: as in the audit collection)' },
     ],
     examples: ['schedules pause digest --reason "the mail server moves" --by ada'],
     async run(context) {
-      const { given } = context;
-      const options = given.picked({ reason: 'reason', by: 'by' });
-      return changed(
-        given.word,
-        await (await context.scheduler()).pauseSchedule(given.word, options),
-        'paused',
+      const options: PauseOptions = {
+        by: context.who,
+        ...context.given.picked({ reason: 'reason', by: 'by' }),
+      };
+      return changeFound(context, 'pauseSchedule', 'paused', (scheduler, id) =>
+        scheduler.pauseSchedule(id, options),
       );
     },
   },
@@ -89,10 +97,8 @@ export const scheduleChanges: readonly CommandSpec[] = [
     summary: 'Let a schedule go on from now',
     arguments: [SCHEDULE_ID],
     examples: ['schedules resume digest'],
-    async run(context) {
-      const { word } = context.given;
-      return changed(word, await (await context.scheduler()).resumeSchedule(word), 'resumed');
-    },
+    run: (context) =>
+      changeFound(context, 'resumeSchedule', 'resumed', (scheduler, id) => scheduler.resumeSchedule(id)),
   },
   {
     name: 'schedules trigger',
@@ -101,7 +107,12 @@ export const scheduleChanges: readonly CommandSpec[] = [
     examples: ['schedules trigger digest'],
     async run(context) {
       const { word } = context.given;
-      const answer = await (await context.scheduler()).triggerSchedule(word);
+      const answer = await context.change({
+        action: 'triggerSchedule',
+        about: { target: word },
+        make: (scheduler) => scheduler.triggerSchedule(word),
+        came: ({ triggered }) => (triggered ? {} : 'refused'),
+      });
       if (answer.triggered) return said(answer, `Triggered: its job is ${answer.jobId}.`);
       if (answer.reason === 'notFound') return notFound('schedule', word);
       const sentence = `Not triggered: ${answer.jobId} is running for ${span(answer.runningFor)}, and runs of '${word}' must not overlap.`;
@@ -120,9 +131,22 @@ async function remove(context: Context): Promise<Answer> {
   const question = `This will remove 1 schedule, '${word}', with ${schedule.waiting} runs in line; its jobs stay.${inCode}`;
   if (!(await context.confirm(question)))
     return said({ id: word, removed: false }, 'Nothing was removed.', EXIT.wrong);
-  return changed(word, await scheduler.removeSchedule(word), 'removed');
+  return changeFound(context, 'removeSchedule', 'removed', (changing, id) => changing.removeSchedule(id));
 }
 
-function changed(id: string, found: boolean, past: string): Answer {
+/** Changes the schedule that is named, where there is one. */
+async function changeFound(
+  context: Context,
+  action: string,
+  past: string,
+  make: (scheduler: Scheduler, id: string) => Promise<boolean>,
+): Promise<Answer> {
+  const { word: id } = context.given;
+  const found = await context.change({
+    action,
+    about: { target: id },
+    make: (scheduler) => make(scheduler, id),
+    came: (isFound) => (isFound ? {} : 'refused'),
+  });
   return found ? said({ id, [past]: true }, `The schedule ${id} is ${past}.`) : notFound('schedule', id);
 }

@@ -16,7 +16,7 @@ export const statusCommands: readonly CommandSpec[] = [
     summary: 'Create collections, indexes and validators; a worker that starts does it too',
     examples: ['install'],
     async run(context) {
-      await (await context.scheduler()).install();
+      await context.install();
       return said({ installed: true }, 'Collections, indexes and validators are there.');
     },
   },

@@ -1,9 +1,9 @@
 import type { ExecutionSummary } from '../../operations/views.js';
-import type { Operations } from '../../operations/operations.js';
 import { EXIT } from '../../process/exit.js';
 import { notFound, type Answer, type CommandSpec } from '../command.js';
 import type { Context } from '../context.js';
 import { interval, wholeNumber } from '../readers.js';
+import type { Reading } from '../reading.js';
 import { styled } from '../styled.js';
 import { executionFilter, EXECUTION_FILTER } from './executions.js';
 import { executionLine } from './executions-view.js';
@@ -68,7 +68,7 @@ async function followAll(context: Context): Promise<number> {
 
 /** What was logged since, the newest first: page after page until one has nothing new. */
 async function newRows(
-  operations: Operations,
+  operations: Reading['operations'],
   filter: object,
   seen: ReadonlySet<string>,
 ): Promise<{ fresh: ExecutionSummary[]; isCut: boolean }> {

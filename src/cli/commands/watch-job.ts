@@ -2,7 +2,7 @@ import type { Clock } from '../../domain/clock.js';
 import { isFinished, type JobStatus } from '../../domain/job.js';
 import type { JobView } from '../../dispatch/job-view.js';
 import { executionView, type ExecutionView } from '../../operations/views.js';
-import type { Scheduler } from '../../scheduler.js';
+import type { Reading } from '../reading.js';
 import { styled, type Line } from '../styled.js';
 import { executionLine } from './executions-view.js';
 import { statusSpan } from './jobs-view.js';
@@ -20,7 +20,7 @@ export type JobEvent =
 
 /** What happens to a job, until it is finished or gone. Returns it as it was then; null when it is not there. */
 export async function* watchJob(
-  scheduler: Scheduler,
+  scheduler: Reading,
   jobId: string,
   clock: Clock,
   signal: AbortSignal,

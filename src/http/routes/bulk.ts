@@ -1,9 +1,10 @@
 import type { JobFilterOptions } from '../../config/query-options.js';
 import { ChronosError } from '../../domain/errors.js';
 import type { BulkAction, BulkAnswer, BulkOptions } from '../../operations/bulk.js';
+import { countsOf, type AuditDetails } from '../../operations/audited.js';
 import type { Operations } from '../../operations/operations.js';
 import type { Count } from '../../store/list-jobs.js';
-import { route, type Asked, type AuditDetails, type CallContext, type Route } from '../route.js';
+import { route, type Asked, type CallContext, type Route } from '../route.js';
 import { bulkBody, bulkResult, deadBody, type BulkRequest, type BulkResult } from '../schemas/jobs.js';
 
 /** A request is not kept waiting for longer, in milliseconds; what was changed by then stays changed. */
@@ -100,8 +101,5 @@ function noted({ body }: Asked<unknown, unknown, BulkRequest<JobFilterOptions>>)
 }
 
 function counted({ outcome }: BulkResult): AuditDetails {
-  if (outcome === null) return {};
-  const { matched, changed, requested, refused } = outcome;
-  const left = Object.values(refused).reduce((total, one) => total + one, 0);
-  return { counts: { matched, changed, requested, refused: left } };
+  return outcome === null ? {} : countsOf(outcome);
 }

@@ -1,7 +1,8 @@
 import { ChronosError } from '../../domain/errors.js';
+import type { AuditDetails } from '../../operations/audited.js';
 import type { Scheduler } from '../../scheduler.js';
 import type { StoredSchedule } from '../../schedules/schedule-view.js';
-import { route, type Asked, type AuditDetails, type Route } from '../route.js';
+import { route, type Asked, type Route } from '../route.js';
 import { reasonBody } from '../schemas/jobs.js';
 import { scheduleBody, schedulePatch } from '../schemas/new-schedule.js';
 import {

@@ -3,11 +3,11 @@ import { route, type Route } from '../route.js';
 import { definitions } from '../schemas/schedules.js';
 import {
   auditPage,
+  auditQuery,
   collected,
   configuration,
   emptyBody,
   findings,
-  pageQuery,
   pruneBody,
   pruned,
   queues,
@@ -74,7 +74,7 @@ export const systemRoutes: readonly Route[] = [
     path: '/audit',
     operationId: 'listAudit',
     summary: 'Who did what, the newest first',
-    query: pageQuery,
+    query: auditQuery,
     answer: auditPage,
     handle: ({ operations }, { query }) => operations.listAudit({ ...query }),
   }),

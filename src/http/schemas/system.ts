@@ -1,6 +1,7 @@
 import { JOB_STATUSES, type JobStatus } from '../../domain/job.js';
 import type { LifecycleState } from '../../domain/events.js';
-import type { PageOptions } from '../../config/query-options.js';
+import { LONGEST_JOB_ID } from '../../domain/names.js';
+import type { AuditFilterOptions, PageOptions } from '../../config/query-options.js';
 import type { PruneCounts } from '../../maintenance/pruner.js';
 import type { AuditPage, AuditView } from '../../operations/audit.js';
 import type { ConfigurationView } from '../../operations/configuration.js';
@@ -21,9 +22,10 @@ import {
   nullable,
   oneOf,
   shown,
+  text,
   type SchemaOf,
 } from './schema.js';
-import { count, cursor, duration, limit, next } from './values.js';
+import { count, cursor, duration, limit, name, next } from './values.js';
 
 export const state = oneOf<LifecycleState>('Stopped', 'Starting', 'Running', 'Stopping', 'Error');
 
@@ -99,7 +101,12 @@ export const configuration = answer<ConfigurationView>({
   taskTypes: list(shown()),
 });
 
-export const pageQuery = input<PageOptions>({ limit, after: cursor });
+export const auditQuery = input<AuditFilterOptions & PageOptions>({
+  who: name,
+  target: text(LONGEST_JOB_ID, 'the id of the job or schedule that was changed'),
+  limit,
+  after: cursor,
+});
 
 export const auditPage = answer<AuditPage>({
   entries: list(

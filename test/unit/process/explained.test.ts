@@ -10,6 +10,15 @@ describe('explained', () => {
     assert.deepEqual(explained(copy), ['no such job']);
   });
 
+  it('names what kept the audit collection from being written', () => {
+    const cause = new Error('not authorized on mongodb://me:secret@host/');
+    const error = new ChronosError('AUDIT_UNWRITABLE', 'nothing was changed', { cause });
+    assert.deepEqual(explained(error), [
+      'nothing was changed',
+      'Error: not authorized on mongodb://***@host/',
+    ]);
+  });
+
   it('shows what others threw on one line, by its name and without credentials', () => {
     const error = new TypeError('cannot reach mongodb://me:secret@host/\nOK: all is well');
     assert.deepEqual(explained(error), ['TypeError: cannot reach mongodb://***@host/\\nOK: all is well']);

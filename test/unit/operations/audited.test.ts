@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { AuditEntry } from '../../../src/config/query-options.js';
 import { ChronosError } from '../../../src/domain/errors.js';
-import { audited } from '../../../src/http/audited.js';
 import type { AuditView } from '../../../src/operations/audit.js';
+import { audited, type AuditDetails } from '../../../src/operations/audited.js';
 
 const VIEW = {} as AuditView;
 
@@ -10,17 +10,21 @@ describe('audited', () => {
   const said: string[] = [];
   /** Fails when this action is to be written. */
   let broken: string | undefined;
+  let fault: Error;
 
   beforeEach(() => {
     said.length = 0;
     broken = undefined;
+    fault = new Error('disk full');
   });
 
-  const run = (change: () => Promise<string>) =>
+  const COUNTED = { counts: { finished: 1 } };
+
+  const run = (change: () => Promise<string>, after: AuditDetails | 'refused' = COUNTED) =>
     audited({
       operations: {
         audit: (entry: AuditEntry) => {
-          if (entry.action === broken) return Promise.reject(new Error('disk full'));
+          if (entry.action === broken) return Promise.reject(fault);
           said.push(
             `${entry.action} ${entry.target ?? ''} ${entry.requestId ?? ''} ${JSON.stringify(entry.counts)}`,
           );
@@ -29,7 +33,7 @@ describe('audited', () => {
       },
       ...{ who: 'operate:12345678', action: 'prune', requestId: 'r1', before: { target: 'x' } },
       change: () => (said.push('change'), change()),
-      after: () => ({ counts: { finished: 1 } }),
+      after: () => after,
     });
 
   it('writes down the attempt, makes the change, writes down what came of it', async () => {
@@ -41,7 +45,13 @@ describe('audited', () => {
     broken = 'prune:attempted';
     await assert.rejects(
       run(() => Promise.resolve('done')),
-      { status: 503, code: 'AUDIT_UNWRITABLE' },
+      { code: 'AUDIT_UNWRITABLE', cause: fault },
+    );
+    // What explains itself is passed on.
+    fault = new ChronosError('MONGODB_UNREACHABLE', 'gone');
+    await assert.rejects(
+      run(() => Promise.resolve('done')),
+      fault,
     );
     assert.deepEqual(said, []);
   });
@@ -62,6 +72,11 @@ describe('audited', () => {
       'change',
       'prune:refused x r1 undefined',
     ]);
+    assert.deepEqual(await run(() => Promise.resolve('it runs'), 'refused'), {
+      answer: 'it runs',
+      isRecorded: true,
+    });
+    assert.deepEqual(said.splice(0).at(-1), 'prune:refused x r1 undefined');
     const unknown = new ChronosError('MONGODB_UNREACHABLE', 'gone');
     await assert.rejects(
       run(() => Promise.reject(unknown)),
