@@ -51,6 +51,7 @@ export type { Finding } from './operations/doctor.js';
 export type { Explanation } from './operations/explain.js';
 export type { ExecutionPage, JobPage } from './operations/lists.js';
 export type { Collected, Operations } from './operations/operations.js';
+export type { BackfillPreview } from './operations/preview-backfill.js';
 export type { QueueView, StatusView, Throughput } from './operations/status.js';
 export type { ExecutionSummary, ExecutionView, JobDetails, JobSummary } from './operations/views.js';
 export type { WorkerView } from './operations/workers.js';

@@ -13,6 +13,6 @@ export type Reading = Pick<
     Operations,
     | ('configuration' | 'countMatching' | 'countPrunable' | 'diffSchedules' | 'doctor' | 'explainJob')
     | ('listAudit' | 'listDead' | 'listDefinitions' | 'listExecutions' | 'listJobs' | 'listQueues')
-    | ('listWorkers' | 'showExecution' | 'showJob' | 'status')
+    | ('listWorkers' | 'previewBackfill' | 'showExecution' | 'showJob' | 'status')
   >;
 };

@@ -8,6 +8,7 @@ import {
   type PageOptions,
 } from '../config/query-options.js';
 import { parseDuration, type Duration } from '../domain/duration.js';
+import type { Instant } from '../domain/instant.js';
 import type { JobDocument } from '../domain/job.js';
 import type { PruneCounts, Pruner } from '../maintenance/pruner.js';
 import { systemClock } from '../runtime/system-clock.js';
@@ -43,6 +44,7 @@ import {
   type ExecutionPage,
   type JobPage,
 } from './lists.js';
+import { previewBackfill, type BackfillPreview } from './preview-backfill.js';
 import { readStatus, type QueueView, type StatusView } from './status.js';
 import type { ExecutionView, JobDetails } from './views.js';
 import { listWorkers, type WorkerView } from './workers.js';
@@ -168,6 +170,12 @@ export class Operations {
   async countPrunable(olderThan?: Duration): Promise<Record<keyof PruneCounts, Count>> {
     const age = olderThan === undefined ? undefined : parseDuration(olderThan, 'countPrunable() olderThan');
     return (await this.#given.connect()).pruner.count(age, MOST_COUNTED);
+  }
+
+  /** How many jobs a backfill from one instant to another, both included, would make, and in which pieces. */
+  async previewBackfill(id: string, from: Instant, to: Instant): Promise<BackfillPreview> {
+    const { store, clock } = await this.#given.connect();
+    return previewBackfill({ store, clock, timezone: this.#given.options.timezone }, id, from, to);
   }
 
   /** Looks for what may be wrong with the installation, and says what to do about it. Changes nothing. */

@@ -66,7 +66,7 @@ describe('chronos: who changed what', () => {
   it('writes nothing down of a dry run, of an answer of no, and of what nobody was there to answer', async () => {
     const scheduler = db.scheduler();
     await scheduler.dispatch('mail', null, { delay: '1h' });
-    await scheduler.addSchedule({ id: 's', taskType: 'mail', every: '1h' });
+    await scheduler.addSchedule({ id: 's', taskType: 'mail', every: '1h', startsAt: '2026-01-01' });
     const words = [
       ['prune', '--older-than', '1ms', '--dry-run'],
       ['jobs', 'cancel', '--type', 'mail'],
@@ -75,6 +75,7 @@ describe('chronos: who changed what', () => {
       ['schedules', 'remove', 's'],
       ['schedules', 'remove', 'nope', '--yes'],
       ['schedules', 'update', 's'],
+      ['schedules', 'backfill', 's', '--from', '2026-01-01', '--to', '2026-01-02'],
     ];
     for (const one of words) await chronosHere(one, { MONGODB_URI: db.uri });
     const terminal = new FakeTerminal({ MONGODB_URI: db.uri });
@@ -100,7 +101,7 @@ describe('chronos: who changed what', () => {
     await run('schedules', 'add', 'mail', '--id', 's', '--every', '1h', '--starts-at', '2026-01-01');
     await run('schedules', 'update', 's', '--every', '2h');
     for (const verb of ['pause', 'resume', 'trigger']) await run('schedules', verb, 's');
-    await run('schedules', 'backfill', 's', '--from', '2026-01-01', '--to', '2026-01-02');
+    await run('schedules', 'backfill', 's', '--from', '2026-01-01', '--to', '2026-01-02', '--yes');
     await run('schedules', 'remove', 's', '--yes');
     await run('collect');
     await scheduler.operations.cancelJobs({});

@@ -112,18 +112,28 @@ describe('chronos: schedules and definitions', () => {
     assert.equal((await run('schedules', 'resume', 'often')).code, 0);
     assert.equal((await scheduler.getSchedule('often'))?.isActive, true);
 
+    const span = ['--from', '2026-01-01', '--to', '2026-01-02'];
+    const unsaid = await run('schedules', 'backfill', 'often', ...span);
+    assert.equal(unsaid.code, 2);
+    assert.match(unsaid.stderr, /This will make 25 jobs, of occurrences from 2026-01-01 .*; 0 more .*--yes/);
+    assert.equal((await scheduler.operations.countMatching({ schedule: 'often' })).count, 0);
     const [triggered, nobody, filled, wrong, absent, asked] = await Promise.all([
       data<{ triggered: boolean; jobId: string }>('schedules', 'trigger', 'often'),
       run('schedules', 'trigger', 'nope'),
-      data<object>('schedules', 'backfill', 'often', '--from', '2026-01-01', '--to', '2026-01-02'),
+      data<object>('schedules', 'backfill', 'often', ...span, '--yes'),
       run('schedules', 'backfill', 'often', '--from', 'yesterday'),
-      run('schedules', 'backfill', 'nope', '--from', '2026-01-01', '--to', '2026-01-02'),
+      run('schedules', 'backfill', 'nope', ...span, '--yes'),
       run('schedules', 'remove', 'often'),
     ]);
     assert.notEqual(await scheduler.getJob(triggered.jobId), null);
     assert.deepEqual([nobody.code, wrong.code, absent.code, asked.code], [1, 2, 1, 2]);
     assert.deepEqual(filled, { occurrences: 25, existing: 0, isAborted: false });
     assert.equal((await scheduler.operations.countMatching({ schedule: 'often' })).count, 26);
+    const again = await run('schedules', 'backfill', 'often', ...span);
+    assert.deepEqual(
+      [again.code, again.stdout],
+      [0, 'Nothing to make: 25 occurrences, and each has a job.\n'],
+    );
     assert.match(asked.stderr, /This will remove 1 schedule, 'often'.*--yes/);
     assert.equal((await run('schedules', 'remove', 'often', '--yes')).code, 0);
     assert.equal(await scheduler.getSchedule('often'), null);

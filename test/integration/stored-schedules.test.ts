@@ -867,6 +867,31 @@ describe('stored schedules', () => {
       });
     }
 
+    it('F1 says before what it would come to, in pieces that it takes', async () => {
+      const { scheduler, clock } = byHand(database);
+      const { operations } = scheduler;
+      await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '* * * * *', overlap: 'allow' });
+      await scheduler.backfill('s', after(-9 * MINUTE), START);
+      const preview = await operations.previewBackfill('s', after(-1200 * MINUTE), after(DAY));
+      assert.deepEqual([preview.occurrences, preview.existing, preview.pieces.length], [1201, 10, 7]);
+      const made = { occurrences: 0, existing: 0 };
+      for (const { from, to } of preview.pieces) {
+        const piece = await scheduler.backfill('s', from, to);
+        made.occurrences += piece.occurrences;
+        made.existing += piece.existing;
+      }
+      assert.deepEqual(made, { occurrences: 1201, existing: 10 });
+      assert.equal(
+        (await operations.previewBackfill('s', after(-1200 * MINUTE), clock.now())).existing,
+        1201,
+      );
+      await assert.rejects(operations.previewBackfill('s', after(-20_000 * MINUTE), START), {
+        code: 'INVALID_ARGUMENT',
+        message: /at most 20000 jobs/,
+      });
+      await assert.rejects(operations.previewBackfill('nope', START, START), { code: 'SCHEDULE_NOT_FOUND' });
+    });
+
     it('F1 more than a thousand at once, or no instants, are refused', async () => {
       const { scheduler } = byHand(database);
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '* * * * *', overlap: 'allow' });
