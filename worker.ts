@@ -28,7 +28,7 @@ function readMode(argument: string | undefined): keyof typeof MODES {
   );
 }
 
-main().then(exitSoon, (error: unknown) => {
+main().then(exitSoon, async (error: unknown) => {
   console.error(explained(error).join('\n'));
-  exitSoon(exitCodeOf(error));
+  exitSoon(await exitCodeOf(error));
 });

@@ -2,7 +2,7 @@ import { Argument, Command, CommanderError, Option } from 'commander';
 import { VERSION } from '../config/version.js';
 import { hideCredentials } from '../domain/errors.js';
 import { hint } from '../domain/nearest.js';
-import { EXIT, exitCodeOf, isChronosError } from '../process/exit.js';
+import { EXIT, exitCodeOf } from '../process/exit.js';
 import { explained } from '../process/explained.js';
 import type { Answer, CommandSpec } from './command.js';
 import { COMMANDS, GROUPS } from './commands.js';
@@ -28,7 +28,7 @@ export async function runProgram(words: readonly string[], surroundings: Surroun
     // Commander has said what was wrong, or shown the help that was asked for.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage;
     err.lines(...explained(error).map((line) => styled('red', line)));
-    return codeOf(error);
+    return exitCodeOf(error);
   }
 }
 
@@ -120,11 +120,4 @@ async function perform(spec: CommandSpec, context: Context): Promise<number> {
 function print({ data, lines }: Answer, { isJson, out, clock }: Context): void {
   if (isJson) out.document(data);
   else out.lines(...lines({ width: out.width, now: clock.now() }));
-}
-
-/** The database may also go away in the middle of a command. */
-async function codeOf(thrown: unknown): Promise<number> {
-  if (isChronosError(thrown)) return exitCodeOf(thrown);
-  const { isUncertain } = await import('../store/faults.js');
-  return isUncertain(thrown) ? EXIT.unreachable : EXIT.wrong;
 }

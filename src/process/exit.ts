@@ -15,7 +15,7 @@ export const EXIT_CODES: readonly { code: number; meaning: string }[] = [
     meaning:
       'wrong usage or set-up: command, option, argument, environment or handlers, a database that is not installed, or a question with nobody there to answer it',
   },
-  { code: EXIT.unreachable, meaning: 'MongoDB is not reachable' },
+  { code: EXIT.unreachable, meaning: 'MongoDB is not reachable, or was lost on the way' },
   {
     code: EXIT.jobFailed,
     meaning: 'a job failed: one of the pass of `run`, or the one that `dispatch --wait` waited for',
@@ -49,8 +49,14 @@ export function isChronosError(error: unknown): error is ChronosError {
   );
 }
 
-export function exitCodeOf(error: unknown): number {
-  if (!isChronosError(error)) return EXIT.wrong;
-  if (error.code === 'MONGODB_UNREACHABLE') return EXIT.unreachable;
-  return USAGE.has(error.code) ? EXIT.usage : EXIT.wrong;
+/** Of a worker and a command alike. The database may also go away in the middle: then an error of the driver says so. */
+export async function exitCodeOf(thrown: unknown): Promise<number> {
+  if (isChronosError(thrown)) {
+    if (thrown.code === 'MONGODB_UNREACHABLE') return EXIT.unreachable;
+    if (thrown.code === 'AUDIT_UNWRITABLE') return exitCodeOf(thrown.cause);
+    return USAGE.has(thrown.code) ? EXIT.usage : EXIT.wrong;
+  }
+  // Loaded here: a page of help has no need of the driver.
+  const { isUncertain } = await import('../store/faults.js');
+  return isUncertain(thrown) ? EXIT.unreachable : EXIT.wrong;
 }

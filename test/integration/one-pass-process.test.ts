@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { useDatabase } from '../support/database.js';
+import { failing } from '../support/fail-point.js';
 import { until } from '../support/until.js';
 import { killWorkers, WorkerProcess } from '../support/worker-process.js';
 
@@ -105,6 +106,13 @@ describe('node dist/worker.js run', () => {
     const { code, stderr } = await exitOf(wrong);
     assert.equal(code, 2);
     assert.match(stderr, /work, run, daemon.*'once'/);
+  });
+
+  it('Y12 exits with 3 as well when MongoDB is lost on the way', async () => {
+    const lost = { commands: ['find', 'update'], collection: 'schedules', how: 'noConnection' } as const;
+    const { code, stderr } = await failing(db, lost, () => exitOf(pass('cron', 'good')));
+    assert.equal(code, 3, stderr);
+    assert.match(stderr, /MongoNetworkError/);
   });
 
   it('Y12 without MongoDB there is no work: it exits with 3, and says why', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { useDatabase } from '../support/database.js';
+import { failing } from '../support/fail-point.js';
 import { killWorkers, WorkerProcess } from '../support/worker-process.js';
 
 describe('node dist/worker.js', () => {
@@ -85,6 +86,13 @@ describe('node dist/worker.js', () => {
     const nowhere = await exitOf({ MONGODB_URI: '' });
     assert.equal(nowhere.code, 2);
     assert.match(nowhere.stderr, /MONGODB_URI is missing/);
+  });
+
+  it('exits with 3 when MongoDB is lost while it starts', async () => {
+    const lost = { commands: ['find', 'update'], collection: 'schedules', how: 'noConnection' } as const;
+    const env = { MONGODB_URI: db.uri, HANDLERS: 'test/fixtures/schedules.mjs', SCHEDULES: 'good' };
+    const { code, stderr } = await failing(db, lost, () => exitOf(env));
+    assert.equal(code, 3, stderr);
   });
 
   it('exits with 3 when MongoDB stays out of reach, says so meanwhile, and never shows the password', async () => {

@@ -1,17 +1,26 @@
 import assert from 'node:assert/strict';
+import { mongo } from 'mongoose';
 import { ChronosError, type ErrorCode } from '../../../src/domain/errors.js';
 import { EXIT, EXIT_CODES, exitCodeOf } from '../../../src/process/exit.js';
 
 describe('the exit code', () => {
-  const codeOf = (code: ErrorCode): number => exitCodeOf(new ChronosError(code, 'as said'));
+  const codeOf = (code: ErrorCode, cause?: unknown): Promise<number> =>
+    exitCodeOf(new ChronosError(code, 'as said', { cause }));
 
-  it('says whether another start could help', () => {
-    assert.equal(codeOf('INVALID_ENVIRONMENT'), EXIT.usage);
-    assert.equal(codeOf('NOT_INSTALLED'), EXIT.usage);
-    assert.equal(codeOf('MONGODB_UNREACHABLE'), EXIT.unreachable);
+  it('says whether another start could help', async () => {
+    assert.equal(await codeOf('INVALID_ENVIRONMENT'), EXIT.usage);
+    assert.equal(await codeOf('NOT_INSTALLED'), EXIT.usage);
+    assert.equal(await codeOf('MONGODB_UNREACHABLE'), EXIT.unreachable);
     for (const code of ['WRONG_STATE', 'WORKER_STOPPING', 'JOB_NOT_FOUND', 'LOCK_HELD'] as const)
-      assert.equal(codeOf(code), EXIT.wrong, code);
-    assert.equal(exitCodeOf(new Error('a fault')), EXIT.wrong);
+      assert.equal(await codeOf(code), EXIT.wrong, code);
+    assert.equal(await exitCodeOf(new Error('a fault')), EXIT.wrong);
+  });
+
+  it('tells a database that was lost from a fault, also behind what it kept from being written', async () => {
+    const lost = new mongo.MongoNetworkError('connection closed');
+    assert.equal(await exitCodeOf(lost), EXIT.unreachable);
+    assert.equal(await codeOf('AUDIT_UNWRITABLE', lost), EXIT.unreachable);
+    assert.equal(await codeOf('AUDIT_UNWRITABLE', new mongo.MongoServerError({ code: 13 })), EXIT.wrong);
   });
 
   it('has a meaning, each one', () => {
