@@ -3,8 +3,8 @@ import { JOB_STATUSES, type JobStatus } from '../domain/job.js';
 import type { Count } from '../store/list-jobs.js';
 import type { RecentOutcomes } from '../store/recent-outcomes.js';
 import { MOST_COUNTED } from '../store/bounded.js';
+import type { DueHead } from '../store/due-heads.js';
 import type { Store } from '../store/store.js';
-import type { WaitingHead } from '../store/waiting-heads.js';
 import { listWorkers, type WorkerView } from './workers.js';
 
 /** Queues, task types and priorities that are looked at one by one. */
@@ -68,7 +68,7 @@ export interface StatusParts {
   store: Pick<
     Store,
     | ('countByQueue' | 'countDue' | 'countJobs' | 'countRecentOutcomes')
-    | ('estimateJobs' | 'findWaitingHeads' | 'findWorkers')
+    | ('estimateJobs' | 'findDueHeads' | 'findWaitingQueues' | 'findWorkers')
   >;
   clock: Clock;
 }
@@ -78,8 +78,9 @@ export async function readStatus({ store, clock }: StatusParts): Promise<StatusV
   const at = clock.now();
   const end = clock.monotonic() + MOST_LOOKING;
   const isOver = (): boolean => clock.monotonic() > end;
-  const [{ heads, isComplete }, stored, workers, recent, counted] = await Promise.all([
-    store.findWaitingHeads(MOST_HEADS, isOver),
+  const [{ heads, isComplete }, waiting, stored, workers, recent, counted] = await Promise.all([
+    store.findDueHeads({ now: at, most: MOST_HEADS, isOver }),
+    store.findWaitingQueues(MOST_HEADS, isOver),
     store.estimateJobs(),
     listWorkers(store, clock),
     store.countRecentOutcomes(new Date(at.getTime() - WINDOW), MOST_COUNTED),
@@ -88,6 +89,7 @@ export async function readStatus({ store, clock }: StatusParts): Promise<StatusV
   const live = workers.filter(({ isLive }) => isLive);
   const names = new Set([
     ...heads.map(({ queue }) => queue),
+    ...waiting.queues,
     ...live.flatMap(({ queues }) => queues),
     ...[...counted.values()].flatMap(({ byQueue }) => [...byQueue.keys()]),
   ]);
@@ -102,7 +104,7 @@ export async function readStatus({ store, clock }: StatusParts): Promise<StatusV
           store.countDue(queue, at, MOST_COUNTED),
         ])
       : [UNCOUNTED, UNCOUNTED];
-    const oldestDueAt = oldestDue(heads, queue, at);
+    const oldestDueAt = oldestDue(heads, queue);
     const perMinute = ended(recent, queue) / (window / MINUTE);
     queues.push({
       queue,
@@ -131,7 +133,7 @@ export async function readStatus({ store, clock }: StatusParts): Promise<StatusV
     workers,
     running: live.reduce((total, { running }) => total + running, 0),
     slots: live.reduce((total, { concurrency }) => total + concurrency, 0),
-    isComplete: isComplete && isCounted,
+    isComplete: isComplete && waiting.isComplete && isCounted,
   };
 }
 
@@ -148,8 +150,8 @@ async function countOthers(store: Pick<Store, 'countByQueue'>): Promise<Counted>
 }
 
 /** Heads are the first of their queue, task type and priority, so that the first of the queue is among them. */
-function oldestDue(heads: readonly WaitingHead[], queue: string, now: Date): Date | null {
-  const due = heads.filter((head) => head.queue === queue && head.nextRunAt <= now);
+function oldestDue(heads: readonly DueHead[], queue: string): Date | null {
+  const due = heads.filter((head) => head.queue === queue);
   return due.length === 0 ? null : new Date(Math.min(...due.map(({ nextRunAt }) => nextRunAt.getTime())));
 }
 

@@ -1,10 +1,13 @@
-import type { mongo } from 'mongoose';
-import type { JobDocument } from '../domain/job.js';
-import { MAX_TIME_EXPIRED, MOST_COUNTED } from './bounded.js';
-import { CLAIM_KEYS, NEXT_DUE_INDEX, type Collections } from './models.js';
+import type { Clock } from '../domain/clock.js';
+import { isTooSlow, MOST_COUNTED } from './bounded.js';
+import { findDueHeads } from './due-heads.js';
+import type { Collections } from './models.js';
+import { countDue } from './queue-counts.js';
 
-/** What takes longer is given up: it is asked for regularly. Milliseconds. */
+/** Milliseconds. What takes longer is given up: it is asked for regularly. */
 const PATIENCE = 250;
+/** Task types and priorities of a queue that are looked at one by one. */
+const MOST_HEADS = 500;
 
 /** What is due in a queue and not taken. */
 export interface QueueBacklog {
@@ -21,41 +24,33 @@ export interface QueueBacklog {
 export async function findBacklog(
   c: Collections,
   queues: readonly string[],
-  now: Date,
+  clock: Pick<Clock, 'now' | 'monotonic'>,
 ): Promise<QueueBacklog[]> {
   const found: QueueBacklog[] = [];
   for (const queue of queues) {
-    const one = await backlogOf(c, queue, now).catch(unlessInTime(undefined));
+    const one = await backlogOf(c, queue, clock);
     if (one !== undefined) found.push(one);
   }
   return found;
 }
 
-async function backlogOf(c: Collections, queue: string, now: Date): Promise<QueueBacklog> {
-  const due: mongo.Filter<JobDocument> = { status: 'SCHEDULED', queue, nextRunAt: { $lte: now } };
-  const bounds = { hint: CLAIM_KEYS, maxTimeMS: PATIENCE };
-  // By this index, future jobs and those of other queues are stepped over, whatever their number.
-  const first = await c.jobs.findOne(due, { ...bounds, projection: { nextRunAt: 1 } });
-  if (first === null) return { queue, waiting: 0, oldest: null, age: 0 };
-  const [waiting, oldest] = await Promise.all([
-    c.jobs.countDocuments(due, { ...bounds, limit: MOST_COUNTED }).catch(unlessInTime(MOST_COUNTED)),
-    findOldest(c, queue, first.nextRunAt).catch(unlessInTime(first.nextRunAt)),
-  ]);
-  return { queue, waiting, oldest, age: now.getTime() - oldest.getTime() };
-}
-
-/** Across task types and priorities only the order of time helps; where much older jobs of other queues wait, it takes too long. */
-async function findOldest(c: Collections, queue: string, until: Date): Promise<Date> {
-  const job = await c.jobs.findOne(
-    { status: 'SCHEDULED', queue, nextRunAt: { $lte: until } },
-    { sort: { nextRunAt: 1 }, hint: NEXT_DUE_INDEX, maxTimeMS: PATIENCE, projection: { nextRunAt: 1 } },
-  );
-  return job?.nextRunAt ?? until;
-}
-
-function unlessInTime<T>(instead: T): (error: unknown) => T {
-  return (error) => {
-    if ((error as { code?: unknown }).code === MAX_TIME_EXPIRED) return instead;
+/** Undefined when nothing was found out in time. */
+async function backlogOf(
+  c: Collections,
+  queue: string,
+  clock: Pick<Clock, 'now' | 'monotonic'>,
+): Promise<QueueBacklog | undefined> {
+  const now = clock.now();
+  const end = clock.monotonic() + PATIENCE;
+  const isOver = (): boolean => clock.monotonic() > end;
+  const { heads, isComplete } = await findDueHeads(c, {
+    ...{ queue, now, most: MOST_HEADS, isOver, patience: PATIENCE },
+  });
+  if (heads.length === 0) return isComplete ? { queue, waiting: 0, oldest: null, age: 0 } : undefined;
+  const oldest = new Date(Math.min(...heads.map(({ nextRunAt }) => nextRunAt.getTime())));
+  const waiting = await countDue(c, queue, now, MOST_COUNTED, PATIENCE).catch((error: unknown) => {
+    if (isTooSlow(error)) return { count: MOST_COUNTED };
     throw error;
-  };
+  });
+  return { queue, waiting: waiting.count, oldest, age: now.getTime() - oldest.getTime() };
 }

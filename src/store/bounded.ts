@@ -7,11 +7,16 @@ export const MOST_TIME = 5000;
 /** More are not counted: by then it is clear that there are many. */
 export const MOST_COUNTED = 10_000;
 
-export const MAX_TIME_EXPIRED = 50;
+const MAX_TIME_EXPIRED = 50;
 const BAD_VALUE = 2;
 
 /** What helps where a read has no filter that could be narrower. */
 const LATER = 'ask again when the server has less to do';
+
+/** Whether `bounded` gave up. */
+export function isTooSlow(error: unknown): boolean {
+  return error instanceof ChronosError && error.code === 'QUERY_TOO_SLOW';
+}
 
 /** The answer to a read with a time limit and a hint, or an error that says what to do about it. */
 export async function bounded<T>(what: string, read: () => Promise<T>, advice = LATER): Promise<T> {

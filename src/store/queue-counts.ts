@@ -36,9 +36,15 @@ export async function countByQueue(
 }
 
 /** Jobs of the queue that are due. The server skips from one task type and priority to the next: what is not due is not read. */
-export async function countDue(c: Collections, queue: string, now: Date, most: number): Promise<Count> {
+export async function countDue(
+  c: Collections,
+  queue: string,
+  now: Date,
+  most: number,
+  patience = MOST_TIME,
+): Promise<Count> {
   const filter = { status: 'SCHEDULED', queue, nextRunAt: { $lte: now } } as const;
-  const options = { hint: CLAIM_KEYS, limit: most + 1, maxTimeMS: MOST_TIME };
+  const options = { hint: CLAIM_KEYS, limit: most + 1, maxTimeMS: patience };
   const count = await bounded('counting due jobs', () => c.jobs.countDocuments(filter, options));
   return { count: Math.min(count, most), atLeast: count > most };
 }

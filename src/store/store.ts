@@ -5,6 +5,7 @@ import { markBegun } from './begin.js';
 import { cancel, findCancelRequests } from './cancel.js';
 import { claimBatch, claimOne, findClaimed, findDue } from './claim.js';
 import { decideSchedules, dropOwed } from './decide-schedules.js';
+import { findDueHeads, findWaitingQueues } from './due-heads.js';
 import { findDueSchedules, findOwingSchedules, nextScheduleAt } from './due-schedules.js';
 import { enqueue, enqueueMany } from './enqueue.js';
 import { logExecutions } from './executions.js';
@@ -46,7 +47,6 @@ import { findSettled, settle } from './settle.js';
 import { findSkips, findSkipsAt, recordSkips } from './skips.js';
 import { findLockedSuspects } from './suspects.js';
 import { findDisabledSchedules, findLateSchedules, findLongOwing } from './troubled-schedules.js';
-import { findWaitingHeads } from './waiting-heads.js';
 import { watch } from './watch.js';
 
 const OPERATIONS = {
@@ -71,6 +71,7 @@ const OPERATIONS = {
   findClaimed,
   findDisabledSchedules,
   findDue,
+  findDueHeads,
   findDueSchedules,
   findExecution,
   findExecutions,
@@ -90,7 +91,7 @@ const OPERATIONS = {
   findSettled,
   findSkips,
   findSkipsAt,
-  findWaitingHeads,
+  findWaitingQueues,
   findWorkers,
   giveBack,
   giveBackByToken,

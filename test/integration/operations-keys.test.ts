@@ -72,14 +72,39 @@ describe('documents that operations read, beside 6,000 completed and 4,000 futur
     await assertReads(101, 101, () => store.countByQueue('COMPLETED', 100));
   });
 
-  it('J14 the first job of each queue and task type costs one look each', async () => {
-    await assertReads(12, 12, async () => {
-      const { heads, isComplete } = await store.findWaitingHeads(1000);
+  it('J14 the first due job of each queue and task type costs one look each, and what is not due none', async () => {
+    const query = { now: later(DUE), most: 1000, isOver: () => false };
+    // The last look finds nothing: it skips over the five task types with jobs that are due later.
+    await assertReads(5, 5 * 5 + 5, async () => {
+      const { heads, isComplete } = await store.findDueHeads(query);
       assert.deepEqual([heads.length, isComplete], [5, true]);
+      assert.deepEqual(heads[0]?.nextRunAt, later(0));
     });
-    const few = await store.findWaitingHeads(3);
+    await assertReads(0, 15, () => store.findDueHeads({ ...query, now: later(-1) }));
+    const few = await store.findDueHeads({ ...query, most: 3 });
     assert.deepEqual([few.heads.length, few.isComplete], [3, false]);
-    const none = await store.findWaitingHeads(1000, () => true);
+    const none = await store.findDueHeads({ ...query, isOver: () => true });
     assert.deepEqual([none.heads.length, none.isComplete], [0, false]);
+    await assertReads(1, 3, async () =>
+      assert.deepEqual(await store.findWaitingQueues(10, () => false), {
+        queues: ['default'],
+        isComplete: true,
+      }),
+    );
+  });
+
+  it('F7 the oldest of a queue is found beside many of another that wait for longer', async () => {
+    const { jobs } = database.collections;
+    await jobs.insertMany([
+      aJob({ queue: 'small', nextRunAt: later(DUE - 2), priority: 1 }),
+      aJob({ queue: 'small', nextRunAt: later(DUE - 9), priority: 7 }),
+    ]);
+    const clock = { now: () => later(DUE), monotonic: () => 0 };
+    await assertReads(4, 10, async () =>
+      assert.deepEqual(await store.findBacklog(['small'], clock), [
+        { queue: 'small', waiting: 2, oldest: later(DUE - 9), age: 9 },
+      ]),
+    );
+    await jobs.deleteMany({ queue: 'small' });
   });
 });

@@ -57,10 +57,10 @@ async function readServer({ store, wallClock }: CheckParts): Promise<ServerReadi
 async function readDue({ store, clock }: CheckParts): Promise<DueNow> {
   const now = clock.now();
   const end = clock.monotonic() + MOST_LOOKING;
-  const { heads, isComplete } = await store.findWaitingHeads(MOST_HEADS, () => clock.monotonic() > end);
-  const due = heads.filter(({ nextRunAt }) => nextRunAt <= now);
+  const isOver = (): boolean => clock.monotonic() > end;
+  const { heads, isComplete } = await store.findDueHeads({ now, most: MOST_HEADS, isOver });
   const pairs = new Map(
-    due.map(({ queue, taskType }) => [JSON.stringify([queue, taskType]), { queue, taskType }]),
+    heads.map(({ queue, taskType }) => [JSON.stringify([queue, taskType]), { queue, taskType }]),
   );
   return { pairs: [...pairs.values()], isComplete };
 }
