@@ -2,6 +2,7 @@ import type { mongo } from 'mongoose';
 import type { JobFilterOptions } from '../config/query-options.js';
 import type { JobDocument, JobStatus } from '../domain/job.js';
 import { bounded, MOST_TIME } from './bounded.js';
+import { findWaitingQueues } from './due-heads.js';
 import {
   CLAIM_KEYS,
   FINISHED_INDEX,
@@ -53,6 +54,9 @@ export interface JobQuery {
   limit: number;
 }
 
+/** Of more queues than these a task type is not looked for one by one. */
+const MOST_QUEUES = 100;
+
 /** What the indexes have. */
 const ADVICE = 'ask for less, with a status, a schedule or the beginning of an id';
 
@@ -62,13 +66,14 @@ const ADVICE = 'ask for less, with a status, a schedule or the beginning of an i
  * is the newest first. Conditions that the index of the status does not have are checked on the documents.
  */
 export async function listJobs(c: Collections, { filter, after, limit }: JobQuery): Promise<JobDocument[]> {
-  const page = (): Promise<JobDocument[]> => {
+  const page = async (): Promise<JobDocument[]> => {
     const order = orderOf(filter);
-    const request = { filter: queryOf(filter), projection: LISTED, limit, after } as const;
+    const query = await narrowed(c, filter);
+    const request = { filter: query, projection: LISTED, limit, after } as const;
     if (order === 'id') return pageById(c.jobs, { ...request, direction: -1, hint: { _id: 1 } });
     const { time, direction, hint } = ORDERS[order];
     // A queue with little beside one with much, or the other way round: here the planner knows better.
-    const isOpen = order === 'due' && (filter.queue ?? filter.taskType) !== undefined;
+    const isOpen = order === 'due' && query.queue !== undefined;
     return pageByTime(c.jobs, time, { ...request, direction, ...(!isOpen && { hint }) });
   };
   return bounded('this list of jobs', page, ADVICE);
@@ -87,16 +92,26 @@ export function isPlaceIn(filter: JobFilter, place: Place): boolean {
 
 export async function countJobs(c: Collections, filter: JobFilter, most: number): Promise<Count> {
   const order = orderOf(filter);
-  const byQueue = filter.status === 'SCHEDULED' && filter.queue !== undefined;
-  const hint = order === 'id' ? { _id: 1 } : byQueue ? CLAIM_KEYS : ORDERS[order].hint;
-  const options = { hint, limit: most + 1, maxTimeMS: MOST_TIME };
-  const find = (): Promise<number> => c.jobs.countDocuments(queryOf(filter), options);
+  const find = async (): Promise<number> => {
+    const query = await narrowed(c, filter);
+    const byQueue = filter.status === 'SCHEDULED' && query.queue !== undefined;
+    const hint = order === 'id' ? { _id: 1 } : byQueue ? CLAIM_KEYS : ORDERS[order].hint;
+    return c.jobs.countDocuments(query, { hint, limit: most + 1, maxTimeMS: MOST_TIME });
+  };
   const count = await bounded('counting jobs', find, ADVICE);
   return { count: Math.min(count, most), atLeast: count > most };
 }
 
 function orderOf({ status, schedule, idPrefix }: JobFilter): Order {
   return status === undefined || schedule !== undefined || idPrefix !== undefined ? 'id' : ORDER_OF[status];
+}
+
+/** The index of claims knows the task types of waiting jobs, in each queue: all queues are named, where they are not too many. */
+async function narrowed(c: Collections, filter: JobFilter): Promise<mongo.Filter<JobDocument>> {
+  const query = queryOf(filter);
+  if (orderOf(filter) !== 'due' || filter.taskType === undefined || filter.queue !== undefined) return query;
+  const { queues, isComplete } = await findWaitingQueues(c, MOST_QUEUES, () => false);
+  return isComplete ? { ...query, queue: { $in: queues } } : query;
 }
 
 function queryOf(filter: JobFilter): mongo.Filter<JobDocument> {

@@ -64,6 +64,24 @@ describe('documents that operations read, beside 6,000 completed and 4,000 futur
       await assertReads(20, 25, () => store.listJobs({ filter, after: undefined, limit: 20 }));
   });
 
+  it('J14 a task type with few waiting jobs is found beside many, in whatever queue, and one with many reads a page', async () => {
+    const { jobs } = database.collections;
+    await jobs.insertMany([
+      aJob({ _id: 'rare-1', taskType: 'rare', queue: 'small', nextRunAt: later(90_000_000) }),
+      aJob({ _id: 'rare-2', taskType: 'rare', nextRunAt: later(80_000_000) }),
+    ]);
+    const ids = async (taskType: string): Promise<string[]> => {
+      const filter = { status: 'SCHEDULED', taskType } as const;
+      return (await store.listJobs({ filter, after: undefined, limit: 20 })).map(({ _id }) => _id);
+    };
+    await assertReads(6, 15, async () => assert.deepEqual(await ids('rare'), ['rare-2', 'rare-1']));
+    await assertReads(4, 15, async () => assert.deepEqual(await ids('nobody'), []));
+    await assertReads(130, 130, async () => assert.equal((await ids('t1')).length, 20));
+    const waiting = { status: 'SCHEDULED', taskType: 'rare' } as const;
+    await assertReads(2, 15, async () => assert.equal((await store.countJobs(waiting, 100)).count, 2));
+    await jobs.deleteMany({ taskType: 'rare' });
+  });
+
   it('J14 counting reads the index, and of what is due only that', async () => {
     await assertReads(0, DUE + 20, () => store.countDue('default', later(DUE), 10_000));
     await assertReads(0, 101, () => store.countJobs({ status: 'SCHEDULED', queue: 'default' }, 100));
