@@ -196,18 +196,29 @@ describe('chronos: processes and what is live', () => {
   it('asks on a terminal before it changes many, and takes no for an answer', async () => {
     const scheduler = db.scheduler();
     const { id } = await scheduler.dispatch('waits');
-    const cancel = async (answer: string) => {
+    const answered = async (words: string[], question: RegExp, answer: string) => {
       const terminal = new FakeTerminal({ MONGODB_URI: db.uri });
-      const ended = runProgram(['jobs', 'cancel', '--type', 'waits'], terminal.surroundings);
+      const listeners = process.listenerCount('SIGINT');
+      const ended = runProgram(words, terminal.surroundings);
       await until('it asked', () => Promise.resolve(terminal.stderr.seen.includes('[y/N]')));
-      assert.match(terminal.stderr.seen, /This will cancel 1 job\. Go on\?/);
+      assert.match(terminal.stderr.seen, question);
+      assert.equal(process.listenerCount('SIGINT'), listeners, 'Ctrl-C ends it while it asks');
       terminal.stdin.write(answer);
       return { code: await ended, said: terminal.stdout.seen };
     };
+    const cancel = (answer: string) =>
+      answered(['jobs', 'cancel', '--type', 'waits'], /This will cancel 1 job\. Go on\?/, answer);
     assert.deepEqual(await cancel('n\n'), { code: 1, said: 'Nothing was changed.\n' });
     assert.equal((await scheduler.getJob(id))?.status, 'SCHEDULED');
     assert.deepEqual(await cancel('y\n'), { code: 0, said: '1 of 1 jobs cancelled.\n' });
     assert.equal((await scheduler.getJob(id))?.status, 'CANCELLED');
+
+    await scheduler.addSchedule({ id: 's', taskType: 'waits', every: '1h', startsAt: '2026-01-01' });
+    const words = ['schedules', 'backfill', 's', '--from', '2026-01-01', '--to', '2026-01-01 05:00'];
+    const backfill = (answer: string) => answered(words, /This will make 6 jobs, .* Go on\?/, answer);
+    assert.deepEqual(await backfill('n\n'), { code: 1, said: 'Nothing was made.\n' });
+    const made = '6 occurrences, 0 of them had a job already.\n';
+    assert.deepEqual(await backfill('y\n'), { code: 0, said: made });
   });
 
   if (existsSync('/usr/bin/script'))

@@ -24,7 +24,7 @@ export const backfillCommand: CommandSpec = {
 };
 
 async function backfill(context: Context): Promise<Answer> {
-  const { given, clock, signal } = context;
+  const { given, clock } = context;
   const zone = context.settings().options.timezone ?? 'UTC';
   const from = parseInstant(given.text('from'), zone, '--from');
   const last = given.text('to');
@@ -47,8 +47,9 @@ async function backfill(context: Context): Promise<Answer> {
     make: (scheduler) => inPieces(context, scheduler, preview),
     came: (answer) => ({ counts: { ...answer } }),
   });
-  const sentence = `${plural(made.occurrences, 'occurrence')}, ${number(made.existing)} of them had a job already${signal.aborted ? '; interrupted, do it again for the rest' : ''}.`;
-  return said({ ...made, isAborted: signal.aborted }, sentence, signal.aborted ? EXIT.wrong : EXIT.fine);
+  const { aborted: isAborted } = context.signal;
+  const sentence = `${plural(made.occurrences, 'occurrence')}, ${number(made.existing)} of them had a job already${isAborted ? '; interrupted, do it again for the rest' : ''}.`;
+  return said({ ...made, isAborted }, sentence, isAborted ? EXIT.wrong : EXIT.fine);
 }
 
 /** Piece by piece, so that somebody sees it go on. */
