@@ -194,7 +194,8 @@ export class JobPicker {
   }
 }
 
+/** Each once: a scan in the order of their times meets a job again that was moved to a later one meanwhile. */
 function inOrderOf(ids: readonly string[], jobs: readonly JobDocument[]): JobDocument[] {
   const byId = new Map(jobs.map((job) => [job._id, job]));
-  return ids.map((id) => byId.get(id)).filter((job) => job !== undefined);
+  return [...new Set(ids)].map((id) => byId.get(id)).filter((job) => job !== undefined);
 }

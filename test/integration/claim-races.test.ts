@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { JobStatus } from '../../src/domain/job.js';
 import { createStore, type Store } from '../../src/store/store.js';
 import type { ClaimedJob } from '../../src/worker/claimed-job.js';
-import { JobPicker } from '../../src/worker/job-picker.js';
+import { JobPicker, type PickerParts } from '../../src/worker/job-picker.js';
 import { aJob } from '../support/a-job.js';
 import { useSharedDatabase } from '../support/shared-database.js';
 import { after } from '../support/instants.js';
@@ -28,7 +28,13 @@ describe('claim races', () => {
   });
 
   /** A far one takes its time between reading what is due and taking it, so that others come in between. */
-  function picker(workerId: string, { far = false } = {}): JobPicker {
+  function picker(
+    workerId: string,
+    {
+      far = false,
+      onRound = (): void => undefined,
+    }: { far?: boolean; onRound?: PickerParts['onRound'] } = {},
+  ): JobPicker {
     const findDue: Store['findDue'] = async (...query) => {
       const due = await store.findDue(...query);
       if (far) await turns(30);
@@ -42,7 +48,7 @@ describe('claim races', () => {
       queues: ['default'],
       taskTypes: () => ['work'],
       leaseOf: () => 60_000,
-      onRound: () => undefined,
+      onRound,
       onDoubt: () => assert.fail('no claim of this test fails'),
     });
   }
@@ -172,4 +178,25 @@ describe('claim races', () => {
       assert.ok(yields > 1 && yields < 20, `the server yielded ${yields} times`);
     });
   }
+
+  it('C2 pickMany: a job that was moved while the server was looking is taken once, although it is seen twice', async () => {
+    const { jobs } = database.collections;
+    const [early, ...others] = [0, 1, 2, 3].map((ms) => aJob({ nextRunAt: after(ms - 10, clock.now()) }));
+    let seenTwice = 0;
+    let yields = 0;
+    for (; yields < 40; yields++) {
+      await jobs.deleteMany();
+      await jobs.insertMany([early!, ...others]);
+      const mine = picker('mine', { onRound: ({ found }) => (seenTwice += found > 4 ? 1 : 0) });
+      const { yielded, result } = await whileYielding(
+        yields,
+        () => mine.pickMany({ ...NOBODY_ELSE, slots: 10, buffer: 0 }),
+        () => jobs.updateOne({ _id: early!._id }, { $set: { nextRunAt: clock.now() } }),
+      );
+      if (!yielded) break;
+      const ids = result.map(({ job }) => job._id);
+      assert.equal(new Set(ids).size, ids.length, `the same job twice after yield ${yields}`);
+    }
+    assert.ok(seenTwice > 0 && yields < 40, `${yields} yields, ${seenTwice} times seen twice`);
+  });
 });
