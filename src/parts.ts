@@ -100,7 +100,7 @@ export async function openParts({
     onNews: ({ schedules, dueAt, cancelled }) => {
       if (schedules) scheduling.materialiser.changed();
       if (dueAt !== undefined) engine.dueAt(dueAt);
-      for (const [jobId, reason] of cancelled) engine.cancelled(jobId, reason);
+      for (const jobId of cancelled) engine.heardOfCancel(jobId);
     },
     onGap: () => {
       engine.lookAround();

@@ -13,8 +13,8 @@ export interface News {
   schedules: boolean;
   /** When the first of the jobs is due that are new, came back or were moved. */
   dueAt: Date | undefined;
-  /** Jobs that somebody wants cancelled, with the reason given. */
-  cancelled: ReadonlyMap<string, string | null>;
+  /** Jobs that somebody wanted cancelled when it happened. */
+  cancelled: ReadonlySet<string>;
 }
 
 /** How long the server waits before it says that nothing happened: shorter than the socket's time-out. */
@@ -126,6 +126,6 @@ function toNews(changes: readonly Change[]): News {
   return {
     schedules: changes.some(({ of }) => of === 'schedules'),
     dueAt: due.length === 0 ? undefined : new Date(Math.min(...due)),
-    cancelled: new Map(wanted.map(({ id, cancelRequested }) => [id, cancelRequested?.reason ?? null])),
+    cancelled: new Set(wanted.map(({ id }) => id)),
   };
 }

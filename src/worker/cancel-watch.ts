@@ -25,10 +25,10 @@ export class CancelWatch extends PeriodicService {
   }
 
   async runOnce(): Promise<number> {
-    const { ids } = this.#runner;
-    if (ids.length > 0) {
-      for (const [jobId, reason] of await this.#store.findCancelRequests(ids))
-        this.#runner.cancel(jobId, reason);
+    const { tokens } = this.#runner;
+    if (tokens.size > 0) {
+      for (const [jobId, reason] of await this.#store.findCancelRequests([...tokens.keys()]))
+        this.#runner.cancel(jobId, reason, tokens.get(jobId));
     }
     return this.#interval();
   }

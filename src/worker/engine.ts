@@ -175,10 +175,16 @@ export class WorkerEngine {
     this.#pollLoop.dueAt(time);
   }
 
-  /** Somebody wants the job cancelled, whoever runs it. */
+  /** Somebody here wants the job cancelled, whoever runs it. */
   cancelled(jobId: string, reason: string | null): void {
     this.#runner.cancel(jobId, reason);
     this.#cancelWatch.wakeWithin(SECOND_LOOK);
+  }
+
+  /** Somebody wanted the job cancelled, maybe long ago: it may have ended and run again since. */
+  heardOfCancel(jobId: string): void {
+    if (this.#runner.has(jobId)) this.#cancelWatch.wake();
+    else this.#cancelWatch.wakeWithin(SECOND_LOOK);
   }
 
   /** Anything may have happened: look for jobs and for requests to cancel. */

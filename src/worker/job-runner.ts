@@ -105,8 +105,13 @@ export class JobRunner {
     return [...this.#zombies].map(({ job }) => job._id);
   }
 
-  get ids(): string[] {
-    return [...this.#inFlight.keys()];
+  /** The token of each job in flight, by its id. */
+  get tokens(): Map<string, string> {
+    return new Map([...this.#inFlight].map(([id, { token }]) => [id, token]));
+  }
+
+  has(jobId: string): boolean {
+    return this.#inFlight.has(jobId);
   }
 
   /** Returns those that will run here: not one whose earlier run is still in flight. */
@@ -162,10 +167,11 @@ export class JobRunner {
     return stale;
   }
 
-  /** A person wants the job cancelled. */
-  cancel(jobId: string, reason: string | null): void {
+  /** A person wants the job cancelled. `token`: as it was claimed then, and not a later run of it. */
+  cancel(jobId: string, reason: string | null, token?: string): void {
     const entry = this.#inFlight.get(jobId);
     if (entry === undefined) return;
+    if (token !== undefined && token !== entry.token) return;
     // A job that was QUEUED is CANCELLED already, and its lock with it.
     if (entry.phase === 'waiting' && entry.job.status === 'QUEUED') this.#forget(entry);
     else

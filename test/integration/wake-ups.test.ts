@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { JobContext, Scheduler, SchedulerOptions } from '../../src/index.js';
+import { CancelJob, type JobContext, type Scheduler, type SchedulerOptions } from '../../src/index.js';
 import { inProcess } from '../support/by-hand.js';
 import { countEvents, nextEvent, recordEvents, signal } from '../support/events.js';
 import { failing, NO_STREAM } from '../support/fail-point.js';
@@ -11,6 +11,7 @@ import { killWorkers, WorkerProcess } from '../support/worker-process.js';
 /** So rarely that whatever happens in a test was not found by polling. */
 const HARDLY_EVER = { pollInterval: '1h' } as const;
 const STREAM = 'watch for changes';
+const CANCELLATIONS = 'watch for cancellations';
 
 describe('wake-ups', () => {
   const database = useSharedDatabase();
@@ -113,6 +114,31 @@ describe('wake-ups', () => {
     await other.dispatch('work');
     assert.deepEqual(await other.cancel(await started.promise, 'enough'), { answer: 'requested' });
     assert.equal((await cancelled).reason, 'enough');
+  });
+
+  it('a cancelled job that is retried at once is not cancelled again by the news of it, which comes later', async () => {
+    const release = signal();
+    let runs = 0;
+    const worker = await listening(async (payload, job) => {
+      if (payload === 'quick') return;
+      if (++runs === 1) throw new CancelJob('enough');
+      await Promise.race([release.promise, aborted(job)]);
+    });
+    const other = database.scheduler(inProcess);
+    const slowNews = { commands: ['getMore'], collection: '$cmd.aggregate', how: 500 } as const;
+    await failing(database, slowNews, async () => {
+      // Ends the reading under way; the next one is slow.
+      await (await other.dispatch('work', 'quick')).wait({ timeout: '10s' });
+      worker.once('job:cancelled', ({ jobId }) => worker.retry(jobId));
+      const again = countEvents(worker, 'job:start', 2);
+      const job = await worker.dispatch('work');
+      const looked = nextEvent(worker, 'worker:cycle', ({ operation }) => operation === CANCELLATIONS);
+      await again;
+      await looked;
+      release.fire();
+      assert.equal((await job.wait({ timeout: '10s' })).status, 'COMPLETED');
+    });
+    assert.equal(runs, 2);
   });
 
   it('C1 a thousand dispatches in a burst cause a handful of claims, and all of them run', async () => {

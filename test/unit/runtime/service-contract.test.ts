@@ -35,7 +35,7 @@ interface World {
 }
 
 const runner = {
-  ids: ['job'],
+  tokens: new Map([['job', 'token']]),
   freeSlots: 1,
   waiting: 0,
   hasSuspect: false,

@@ -61,7 +61,7 @@ describe('Watch', () => {
   let taskTypes: string[];
   let isBusy: boolean;
 
-  const news: News = { schedules: false, dueAt: START, cancelled: new Map() };
+  const news: News = { schedules: false, dueAt: START, cancelled: new Set() };
 
   beforeEach(async () => {
     clock = new ManualClock();
