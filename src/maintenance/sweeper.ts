@@ -97,7 +97,8 @@ export class Sweeper extends PeriodicService {
       if (isUncertain(error) || ++this.#refusals < MOST_REFUSALS) throw error;
     }
     this.#refusals = 0;
-    this.#unlogged = this.#unlogged.slice(rows.length);
+    // Not the first ones: a pass may sweep beside the service, and have logged the same meanwhile.
+    this.#unlogged = this.#unlogged.filter((row) => !rows.includes(row));
   }
 
   async #recover(job: JobDocument, now: Date): Promise<void> {

@@ -7,7 +7,7 @@ import { createStore, type Store } from '../../src/store/store.js';
 import { aJob } from '../support/a-job.js';
 import { byHand, inProcess, passTime } from '../support/by-hand.js';
 import { useSharedDatabase } from '../support/shared-database.js';
-import { nextEvent, recordEvents } from '../support/events.js';
+import { nextEvent, recordEvents, signal } from '../support/events.js';
 import { after, START } from '../support/instants.js';
 import { ManualClock } from '../support/manual-clock.js';
 
@@ -249,6 +249,43 @@ describe('the sweep', () => {
       assert.deepEqual(await find(job), job);
       assert.equal(await sweep.runOnce(), DEFAULTS.sweepInterval);
       assert.equal((await find(job))?.status, 'SCHEDULED');
+    });
+
+    it('C9 every crash is logged, also when the sweeps of one process overlap', async () => {
+      const first = await expired();
+      const store = createStore(database.collections);
+      const logs = [1, 2].map(() => ({ begun: signal(), release: signal() }));
+      const waiting = logs.values();
+      let onRecover = async (_: JobDocument): Promise<void> => undefined;
+      const sweep = sweeper({
+        ...store,
+        recover: async (job, ...rest) => {
+          await onRecover(job);
+          return store.recover(job, ...rest);
+        },
+        logExecutions: async (rows) => {
+          const { value: log } = waiting.next();
+          log?.begun.fire();
+          await log?.release.promise;
+          return store.logExecutions(rows);
+        },
+      });
+      const one = sweep.runOnce();
+      await logs[0]!.begun.promise;
+      const other = sweep.runOnce();
+      await logs[1]!.begun.promise;
+      logs[0]!.release.fire();
+      await one;
+      // The other has logged the same row when there is a new one.
+      const [second, third] = [await expired(), await expired()];
+      onRecover = async ({ _id }) => {
+        if (_id !== third._id) return;
+        logs[1]!.release.fire();
+        await other;
+      };
+      await sweep.runOnce();
+      const rows = await database.collections.executions.find().toArray();
+      assert.deepEqual(rows.map(({ jobId }) => jobId).sort(), [first._id, second._id, third._id]);
     });
 
     it('C9 more than a batch is recovered without waiting for the next sweep', async () => {
