@@ -45,14 +45,17 @@ export class DatabaseClock implements Clock {
   /** Asks the server a few times and keeps the answer with the shortest round trip. */
   async synchronise(readServerTime: () => Promise<Date>): Promise<void> {
     let best = Infinity;
+    let anchor = this.#anchor;
     for (let i = 0; i < SAMPLES; i++) {
       const sent = monotonic();
       const epoch = (await readServerTime()).getTime();
       const roundTrip = monotonic() - sent;
       if (roundTrip >= best) continue;
       best = roundTrip;
-      this.#anchor = { epoch, monotonic: sent + roundTrip / 2 };
+      anchor = { epoch, monotonic: sent + roundTrip / 2 };
     }
+    // Not before: a process that was frozen while it waited for the first answer would go by that one meanwhile.
+    this.#anchor = anchor;
     this.#error = best / 2;
     this.#measuredAt = new Date().getTime();
   }

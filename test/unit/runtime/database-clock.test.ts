@@ -97,6 +97,19 @@ describe('DatabaseClock', () => {
     assert.equal(clock.error, error);
   });
 
+  it('keeps what it knows when one answer was late and no better one came', async () => {
+    const clock = new DatabaseClock();
+    const at: [number, string] = [0, '2030-01-01T00:00:00Z'];
+    await clock.synchronise(answers(at, at, at));
+    const measured = monotonic();
+    const late = answers([100, '2030-01-01T00:00:00Z']);
+    let asked = 0;
+    await assert.rejects(
+      clock.synchronise(() => (asked++ === 0 ? late() : Promise.reject(new Error('no answer')))),
+    );
+    near(clock, '2030-01-01T00:00:00Z', measured);
+  });
+
   it('takes over the measure of another thread', async () => {
     const [measured, follower] = [new DatabaseClock(), new DatabaseClock()];
     const at: [number, string] = [0, '2030-01-01T00:00:00Z'];
