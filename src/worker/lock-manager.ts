@@ -184,6 +184,9 @@ export class LockManager extends PeriodicService {
     const request = { kind: 'named', id: name, token, length, sentAt, onLost } as const;
     const held = this.hold([{ ...request, runsFor: Infinity, buffered: false }]);
     try {
+      // The process may have been frozen while the answer was on its way.
+      if (!held.every((one) => this.isValid(one))) onLost();
+      control.signal.throwIfAborted();
       return await fn({ name, fence, signal: control.signal });
     } finally {
       for (const one of held) this.release(one);

@@ -18,6 +18,8 @@ describe('withLock', () => {
   let calls: string[];
   let renew: (leases: readonly Lease[]) => Promise<Lease[]>;
   let failing: { acquire?: Error; release?: Error };
+  /** Milliseconds that the answer takes. */
+  let latency: number;
 
   beforeEach(() => {
     clock = new ManualClock();
@@ -25,6 +27,7 @@ describe('withLock', () => {
     fence = 0;
     calls = [];
     failing = {};
+    latency = 0;
     renew = async () => [];
     const renewer = new LocalRenewer(clock, (leases) => {
       calls.push(`renew ${leases.map(({ id, kind }) => `${kind} ${id}`).join()}`);
@@ -36,6 +39,7 @@ describe('withLock', () => {
         calls.push('acquire');
         if (held !== undefined && held.lockedUntil > now) return null;
         held = { _id: name, fence: ++fence, lockToken: token, lockedBy: workerId, lockedUntil };
+        clock.advance(latency);
         if (failing.acquire !== undefined) throw failing.acquire;
         return held;
       },
@@ -94,6 +98,15 @@ describe('withLock', () => {
     const failed = locks.withLock('report', () => Promise.reject(new Error('boom')), 0);
     await assert.rejects(failed, /boom/);
     assert.equal(held, undefined);
+  });
+
+  it('does not run under a lock that may be somebody else’s by the time its answer comes', async () => {
+    latency = LEASE;
+    await assert.rejects(
+      locks.withLock('report', () => assert.fail('must not run'), 0),
+      { code: 'LOCK_LOST', message: /^the lock 'report' was lost/ },
+    );
+    assert.deepEqual(calls, ['acquire', 'release']);
   });
 
   it('renews the lock as long as the function runs', async () => {
