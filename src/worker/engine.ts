@@ -213,6 +213,7 @@ export class WorkerEngine {
     const { store, clock, registry, workerId, options } = this.#parts;
     const lease = registry.get(job.taskType)?.options.lease ?? options.lockTimeout;
     await this.#runner.slotFree();
+    this.#assertGoing();
     if (this.#runner.allStuck) {
       throw new ChronosError(
         'WRONG_STATE',
@@ -229,10 +230,8 @@ export class WorkerEngine {
       this.#doubtful.add({ token: grant.token, ids: [job._id], lease });
       throw error;
     }
-    if (this.#stopped) {
-      await this.#doubtful.giveBack([claimed]);
-      throw new ChronosError('WRONG_STATE', 'the worker was stopped meanwhile');
-    }
+    if (this.#stopped) await this.#doubtful.giveBack([claimed]);
+    this.#assertGoing();
     this.#runner.accept([claimed]);
     await this.#runner.settled(new Set([job._id]));
     return true;
@@ -265,9 +264,13 @@ export class WorkerEngine {
 
   async #open(): Promise<void> {
     await this.locks.open();
-    if (this.#stopped) throw new ChronosError('WRONG_STATE', 'the worker was stopped meanwhile');
+    this.#assertGoing();
     this.#doubtful.start();
     this.#cancelWatch.start();
+  }
+
+  #assertGoing(): void {
+    if (this.#stopped) throw new ChronosError('WRONG_STATE', 'the worker was stopped meanwhile');
   }
 
   async #within(end: number, work: Promise<unknown>): Promise<void> {

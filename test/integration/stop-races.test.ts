@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { createStore } from '../../src/store/store.js';
+import { byHand } from '../support/by-hand.js';
 import { useDatabase } from '../support/database.js';
 import { countEvents, nextEvent, signal } from '../support/events.js';
+import { turns } from '../support/turns.js';
 
 describe('stop() while something else goes on', () => {
   const db = useDatabase();
@@ -90,6 +92,33 @@ describe('stop() while something else goes on', () => {
     await store.giveBack('token', [id], now);
     assert.equal(await scheduler.run(), 1);
     assert.equal((await scheduler.getJob(id))?.status, 'COMPLETED');
+  });
+
+  it('C12 a run in place that waits for a slot when stop() comes is not begun', async () => {
+    const { scheduler, clock } = byHand(db, { concurrency: 1 });
+    const release = signal();
+    scheduler.registerHandler('slow', () => release.promise);
+    scheduler.schedule('inline', () => 'ran').everyMinute();
+    await scheduler.dispatch('slow');
+    const started = nextEvent(scheduler, 'job:start');
+    const slow = scheduler.run();
+    await started;
+    clock.advance(60_000);
+    const waits = nextEvent(scheduler, 'schedule:decided');
+    const pass = scheduler.runOnce();
+    await waits;
+    await turns(20);
+    const stopped = scheduler.stop();
+    await turns(20);
+    release.fire();
+    assert.deepEqual(await stopped, { left: [] });
+    await Promise.all([slow, pass]);
+    assert.equal(await db.collections.jobs.countDocuments({ taskType: 'inline' }), 0);
+    assert.equal(
+      await db.collections.schedules.countDocuments({ 'owed.kind': 'run' }),
+      1,
+      'others find it there',
+    );
   });
 });
 
