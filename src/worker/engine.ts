@@ -23,6 +23,7 @@ import { PollLoop } from './poll-loop.js';
 import { progressSaver } from './progress.js';
 import type { Renewer } from './renewer.js';
 import { Settler } from './settler.js';
+import { StartMarks } from './start-marks.js';
 
 export interface EngineParts {
   store: Store;
@@ -48,6 +49,7 @@ export class WorkerEngine {
   readonly locks: LockManager;
   readonly #parts: EngineParts;
   readonly #runner: JobRunner;
+  readonly #marks: StartMarks;
   readonly #settler: Settler;
   readonly #doubtful: DoubtfulClaims;
   readonly #cancelWatch: CancelWatch;
@@ -81,6 +83,7 @@ export class WorkerEngine {
         this.#doubtful.add(claim);
       },
     });
+    this.#marks = new StartMarks(clock, events, store);
     this.#settler = new Settler({ store, clock, events, workerId, executionRetention });
     this.#runner = new JobRunner({
       executor: new JobExecutor({
@@ -94,6 +97,7 @@ export class WorkerEngine {
         },
       }),
       locks: this.locks,
+      marks: this.#marks,
       settler: this.#settler,
       clock,
       events,
@@ -254,8 +258,9 @@ export class WorkerEngine {
     await this.#within(end, this.#runner.idle());
     await this.#within(end, this.#turn);
     const left = this.#runner.abandon();
+    this.#marks.abandon();
     this.#settler.abandon();
-    await this.#settler.flushed();
+    await Promise.all([this.#settler.flushed(), this.#marks.flushed()]);
     await Promise.all([this.#cancelWatch.stop(), this.#doubtful.stop()]);
     await this.#doubtful.finish();
     await this.locks.close();

@@ -9,6 +9,7 @@ import type { Attempt, Execution, JobExecutor } from './job-executor.js';
 import type { ClaimedJob } from './claimed-job.js';
 import type { HeldLease, LockManager, LossKind } from './lock-manager.js';
 import type { Settler } from './settler.js';
+import type { StartMarks } from './start-marks.js';
 
 /**
  * A job this process has taken: `waiting` for a slot, `running`, or `over`. It stays in flight until its outcome
@@ -31,6 +32,7 @@ interface InFlight extends ClaimedJob {
 export interface RunnerParts {
   executor: JobExecutor;
   locks: LockManager;
+  marks: StartMarks;
   settler: Settler;
   clock: Clock;
   events: EventBus;
@@ -254,7 +256,7 @@ export class JobRunner {
 
   /** One slot, from the start of the handler until it has really ended. */
   async #run(entry: InFlight): Promise<void> {
-    const { locks, executor, settler, events, clock, onUnwanted } = this.#parts;
+    const { locks, executor, marks, events, clock, onUnwanted } = this.#parts;
     const { job, token } = entry;
     if (entry.held === undefined || !locks.isValid(entry.held)) {
       this.#forget(entry);
@@ -268,7 +270,7 @@ export class JobRunner {
     this.#lastStart = entry.since;
     this.#started++;
     const now = clock.now();
-    if (job.status === 'QUEUED') settler.begin({ jobId: job._id, token, startedAt: now });
+    if (job.status === 'QUEUED') marks.add({ jobId: job._id, token, startedAt: now });
     const span = AttemptSpan.begin(job);
     announceStart(events, job, now);
     const execution = executor.run(job, span);
@@ -284,8 +286,9 @@ export class JobRunner {
 
   /** Decide, persist, then announce. */
   async #finish(entry: InFlight, attempt: Attempt): Promise<void> {
-    const { settler, locks, events } = this.#parts;
+    const { marks, settler, locks, events } = this.#parts;
     const { job, token } = entry;
+    marks.drop(job._id);
     if (attempt.stuck) events.emit('worker:stuck', { ...attemptOf(job), runningFor: attempt.duration });
     // One that still runs is not given back: it would run twice at once. Its lock runs out instead.
     const keepLocked = attempt.stuck && attempt.outcome.kind === 'givenBack';

@@ -4,9 +4,9 @@ import { mongo } from 'mongoose';
 import type { ExecutionDocument } from '../../../src/domain/execution.js';
 import type { Outcome } from '../../../src/domain/outcome.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
-import type { Begun } from '../../../src/store/begin.js';
 import type { Settled, Settlement as Statement } from '../../../src/store/settle.js';
-import { Settler, type Settlement } from '../../../src/worker/settler.js';
+import type { Settlement } from '../../../src/worker/outcome-writer.js';
+import { Settler } from '../../../src/worker/settler.js';
 import { aJob } from '../../support/a-job.js';
 import { recordEvents, signal } from '../../support/events.js';
 import { ManualClock } from '../../support/manual-clock.js';
@@ -33,19 +33,17 @@ describe('Settler', () => {
   let calls: string[];
   let statements: Statement[];
   let rows: ExecutionDocument[];
-  let begun: Begun[];
   let write: (statements: readonly Statement[]) => Promise<Settled[]>;
   let readBack: (statements: readonly Statement[]) => Promise<Settled[]>;
   let log: () => Promise<void>;
-  let mark: () => Promise<void>;
 
   beforeEach(() => {
     clock = new ManualClock();
     events = new EventBus();
-    [calls, statements, rows, begun] = [[], [], [], []];
+    [calls, statements, rows] = [[], [], []];
     write = all('settled');
     readBack = all('unknown');
-    log = mark = async () => undefined;
+    log = async () => undefined;
     settler = new Settler({
       clock,
       events,
@@ -65,11 +63,6 @@ describe('Settler', () => {
           calls.push(`log ${given.length}`);
           rows.push(...given);
           return log();
-        },
-        markBegun: (given) => {
-          calls.push(`mark ${given.length}`);
-          begun.push(...given);
-          return mark();
         },
       },
     });
@@ -351,66 +344,6 @@ describe('Settler', () => {
       await pass(3000);
       assert.deepEqual(await settlement, { settled: true, outcome: DONE });
       assert.equal(rows.length, 3);
-    });
-  });
-
-  describe('marks buffered jobs as running', () => {
-    const start = (jobId: string, token = 'token'): void =>
-      settler.begin({ jobId, token, startedAt: STARTED });
-
-    it('together, once they have run for a while', async () => {
-      start('a');
-      start('b');
-      await turns();
-      assert.deepEqual(calls, []);
-      clock.advance(25);
-      await settler.flushed();
-      assert.deepEqual(calls, ['mark 2']);
-    });
-
-    it('unless they settle before', async () => {
-      start('a');
-      start('b');
-      start('c', 'another token');
-      await Promise.all([settle(DONE, 'a'), settle(DONE, 'c', 'another token')]);
-      clock.advance(25);
-      await settler.flushed();
-      assert.deepEqual(
-        begun.map(({ jobId, token }) => `${jobId} ${token}`),
-        ['b token'],
-      );
-      assert.deepEqual(calls, ['settle 2', 'log 2', 'mark 1']);
-    });
-
-    it('each of them once', async () => {
-      start('a');
-      clock.advance(25);
-      await settler.flushed();
-      start('b');
-      clock.advance(25);
-      await settler.flushed();
-      assert.deepEqual(
-        begun.map(({ jobId }) => jobId),
-        ['a', 'b'],
-      );
-    });
-
-    it('not any more once it gave up', async () => {
-      start('a');
-      settler.abandon();
-      await settler.flushed();
-      assert.deepEqual([calls, clock.sleepers], [[], 0]);
-    });
-
-    it('as well as it can', async () => {
-      const trouble = recordEvents(events, 'worker:trouble');
-      mark = () => Promise.reject(lostReply());
-      start('a');
-      clock.advance(25);
-      assert.deepEqual(await settle(DONE, 'b'), { settled: true, outcome: DONE });
-      await settler.flushed();
-      assert.deepEqual(calls.toSorted(), ['log 1', 'mark 1', 'settle 1']);
-      assert.equal(trouble.length, 1);
     });
   });
 });
