@@ -76,4 +76,4 @@ export type { MoveAnswer } from './store/move.js';
 export type { PoolUse } from './store/pool-use.js';
 export type { RetryAnswer } from './store/retry.js';
 export type { Handler, HandlerClass, HandlerFunction, HandlerObject, JobContext } from './worker/handler.js';
-export type { HeldLock } from './worker/lock-manager.js';
+export type { HeldLock } from './worker/named-locks.js';

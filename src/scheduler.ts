@@ -41,7 +41,7 @@ import { install } from './store/install.js';
 import type { RetryAnswer } from './store/retry.js';
 import type { Handler, HandlerClass } from './worker/handler.js';
 import { HandlerRegistry, isHandlerClass, taskTypeOf } from './worker/handler-registry.js';
-import type { HeldLock } from './worker/lock-manager.js';
+import type { HeldLock } from './worker/named-locks.js';
 
 // Without a handler map, payloads are whatever the handlers take them for.
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
@@ -248,8 +248,7 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
       throw new ChronosError('INVALID_ARGUMENT', `withLock() runs a function, got ${typeof fn}`);
     }
     const { engine } = await this.#lifetime.connect();
-    await engine.locks.open();
-    return engine.locks.withLock(name, fn, wait);
+    return engine.namedLocks.withLock(name, fn, wait);
   }
 
   /** Creates collections, indexes and validators. `start()` does it too. */

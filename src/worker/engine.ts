@@ -18,6 +18,7 @@ import { JobExecutor } from './job-executor.js';
 import { JobPicker } from './job-picker.js';
 import { JobRunner } from './job-runner.js';
 import { LockManager } from './lock-manager.js';
+import { NamedLocks } from './named-locks.js';
 import { OnePass } from './one-pass.js';
 import { PollLoop } from './poll-loop.js';
 import { progressSaver } from './progress.js';
@@ -47,6 +48,7 @@ const SECOND_LOOK = 1000;
 /** Everything that claims, runs and settles jobs in this process, and the order in which it starts and stops. */
 export class WorkerEngine {
   readonly locks: LockManager;
+  readonly namedLocks: NamedLocks;
   readonly #parts: EngineParts;
   readonly #runner: JobRunner;
   readonly #marks: StartMarks;
@@ -66,7 +68,8 @@ export class WorkerEngine {
     const taskTypes = (): readonly string[] => registry.taskTypes;
     const bufferSize = new BufferSize();
     this.#parts = parts;
-    this.locks = new LockManager({ clock, events, store, renewer, workerId, lockTimeout, anchor });
+    this.locks = new LockManager({ clock, events, renewer, lockTimeout, anchor });
+    this.namedLocks = new NamedLocks({ clock, events, store, locks: this.locks, workerId, lockTimeout });
     this.#doubtful = new DoubtfulClaims(clock, events, store);
     const picker = new JobPicker({
       store,
@@ -263,6 +266,7 @@ export class WorkerEngine {
     await Promise.all([this.#settler.flushed(), this.#marks.flushed()]);
     await Promise.all([this.#cancelWatch.stop(), this.#doubtful.stop()]);
     await this.#doubtful.finish();
+    await this.namedLocks.close();
     await this.locks.close();
     return left;
   }

@@ -121,14 +121,8 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
     new LockManager({
       clock,
       events,
-      workerId: 'worker',
       lockTimeout: 60_000,
       anchor: () => undefined,
-      store: {
-        acquireLock: async () => null,
-        releaseLock: async () => true,
-        findLock: async () => null,
-      },
       renewer: {
         start: async () => undefined,
         keep: () => undefined,

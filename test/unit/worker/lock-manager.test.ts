@@ -29,10 +29,8 @@ describe('LockManager', () => {
       renewals.push({ at: clock.monotonic(), ids: leases.map(({ id }) => id) });
       return renew(leases);
     });
-    const never = (): Promise<never> => Promise.reject(new Error('no named locks here'));
-    const store = { acquireLock: never, releaseLock: never, findLock: never };
     const anchor = (): undefined => undefined;
-    locks = new LockManager({ clock, events, store, renewer, workerId: 'worker', lockTimeout, anchor });
+    locks = new LockManager({ clock, events, renewer, lockTimeout, anchor });
     return locks.open();
   }
 
@@ -194,10 +192,8 @@ describe('LockManager', () => {
     const renewer = new LocalRenewer(clock, async () => []);
     const start = renewer.start.bind(renewer);
     renewer.start = (report) => (++tries === 1 ? Promise.reject(new Error('no answer')) : start(report));
-    const none = async (): Promise<null> => null;
-    const store = { acquireLock: none, releaseLock: async () => true, findLock: none };
     const anchor = (): undefined => undefined;
-    locks = new LockManager({ clock, events, store, renewer, workerId: 'w', lockTimeout: LEASE, anchor });
+    locks = new LockManager({ clock, events, renewer, lockTimeout: LEASE, anchor });
     await assert.rejects(locks.open(), /no answer/);
     await locks.open();
     assert.equal(tries, 2);

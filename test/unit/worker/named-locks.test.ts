@@ -3,16 +3,18 @@ import { EventBus } from '../../../src/runtime/event-bus.js';
 import type { LockDocument } from '../../../src/store/documents.js';
 import type { Lease } from '../../../src/store/renew.js';
 import { LocalRenewer } from '../../../src/worker/local-renewer.js';
-import { LockManager, type HeldLock } from '../../../src/worker/lock-manager.js';
+import { LockManager } from '../../../src/worker/lock-manager.js';
+import { NamedLocks, type HeldLock, type NamedLocksParts } from '../../../src/worker/named-locks.js';
 import { signal } from '../../support/events.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { turns } from '../../support/turns.js';
 
 const LEASE = 6000;
 
-describe('withLock', () => {
+describe('NamedLocks', () => {
   let clock: ManualClock;
-  let locks: LockManager;
+  let renewal: LockManager;
+  let locks: NamedLocks;
   let held: LockDocument | undefined;
   let fence: number;
   let calls: string[];
@@ -34,7 +36,7 @@ describe('withLock', () => {
       return renew(leases);
     });
     // A table of one lock, kept as the real store keeps it.
-    const store: ConstructorParameters<typeof LockManager>[0]['store'] = {
+    const store: NamedLocksParts['store'] = {
       acquireLock: async (name, { token, workerId, lockedUntil }, now) => {
         calls.push('acquire');
         if (held !== undefined && held.lockedUntil > now) return null;
@@ -54,12 +56,14 @@ describe('withLock', () => {
     };
     const events = new EventBus();
     const anchor = (): undefined => undefined;
-    locks = new LockManager({ clock, events, store, renewer, workerId: 'me', lockTimeout: LEASE, anchor });
-    return locks.open();
+    renewal = new LockManager({ clock, events, renewer, lockTimeout: LEASE, anchor });
+    locks = new NamedLocks({ clock, events, store, locks: renewal, workerId: 'me', lockTimeout: LEASE });
+    return renewal.open();
   });
 
   afterEach(async () => {
     await locks.close();
+    await renewal.close();
     assert.equal(clock.sleepers, 0);
   });
 
@@ -132,6 +136,7 @@ describe('withLock', () => {
     it(`gets a lock that is free after ${free} of 1500 ms`, async () => {
       heldByAnother(free);
       const done = locks.withLock('report', () => clock.monotonic(), 1500);
+      await turns();
       await pass(1600);
       assert.ok((await done) <= 1500);
     });
