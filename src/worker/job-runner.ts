@@ -1,45 +1,15 @@
-import type { Clock } from '../domain/clock.js';
 import { ChronosError } from '../domain/errors.js';
-import { isSuspect, type JobDocument } from '../domain/job.js';
-import { goesOn, type AbortKind } from '../domain/outcome.js';
-import type { EventBus } from '../runtime/event-bus.js';
-import { AttemptSpan } from '../runtime/tracing.js';
-import { announce, announceStart, attemptOf } from './announce.js';
-import type { Attempt, Execution, JobExecutor } from './job-executor.js';
+import type { JobDocument } from '../domain/job.js';
+import type { AbortKind } from '../domain/outcome.js';
 import type { ClaimedJob } from './claimed-job.js';
-import type { HeldLease, LockManager, LossKind } from './lock-manager.js';
-import type { Settler } from './settler.js';
-import type { StartMarks } from './start-marks.js';
+import { InFlightJob, InFlightJobs } from './in-flight-jobs.js';
+import { JobCourse, type CourseParts } from './job-course.js';
+import type { LossKind } from './lock-manager.js';
+import { Waiters } from './waiters.js';
 
-/**
- * A job this process has taken: `waiting` for a slot, `running`, or `over`. It stays in flight until its outcome
- * is written and its handler has really ended; the same id never starts a second time meanwhile.
- */
-interface InFlight extends ClaimedJob {
-  phase: 'waiting' | 'running' | 'over';
-  since: number;
-  held: HeldLease | undefined;
-  execution: Execution | undefined;
-  /** The lock was lost. When it is somebody else's, whatever the handler comes to is dropped. */
-  lost: LossKind | undefined;
-  settled: boolean;
-  /** It ignores its signal, and its outcome is written: nobody waits for it any more. */
-  isStuck: boolean;
-  /** It was scheduled again. */
-  again: boolean;
-}
-
-export interface RunnerParts {
-  executor: JobExecutor;
-  locks: LockManager;
-  marks: StartMarks;
-  settler: Settler;
-  clock: Clock;
-  events: EventBus;
+export interface RunnerParts extends CourseParts {
   concurrency: number;
   timeoutGrace: number;
-  /** Whether outcomes of this task type are written alone, before the slot is free again. */
-  settlesAlone: (taskType: string) => boolean;
   /** Told of jobs that are locked here and will not run here. */
   onUnwanted: (claimed: readonly ClaimedJob[]) => void;
   /** A slot is free again; the handler ran for this many milliseconds, unless it never started. */
@@ -48,35 +18,40 @@ export interface RunnerParts {
   onSettled: (again: boolean) => void;
 }
 
-/** Runs claimed jobs in a bounded number of slots, and sees each through to its written outcome. */
+/** Runs claimed jobs in a bounded number of slots; what finds none free waits in line. */
 export class JobRunner {
   readonly #parts: RunnerParts;
-  readonly #inFlight = new Map<string, InFlight>();
-  /** Those of them whose lock is gone or about to be: they may be due again. */
-  readonly #zombies = new Set<InFlight>();
-  readonly #running = new Set<InFlight>();
-  #suspects = 0;
-  #started = 0;
-  #lastStart = -Infinity;
+  readonly #inFlight = new InFlightJobs();
+  readonly #waiters = new Waiters();
+  readonly #course: JobCourse;
   /** Claimed and not started, in order. */
-  #queue: InFlight[] = [];
-  /** Nobody waits any more for what is left. */
-  #abandoned = false;
+  #queue: InFlightJob[] = [];
   #refilling = false;
-  #watchers: { holds: () => boolean; resolve: () => void }[] = [];
 
   constructor(parts: RunnerParts) {
     this.#parts = parts;
+    this.#course = new JobCourse(parts, this.#inFlight, {
+      onWritten: () => {
+        this.#waiters.look();
+      },
+      onThrough: (entry) => {
+        this.#forget(entry);
+        parts.onSettled(entry.again);
+      },
+      onEnded: (duration) => {
+        this.#slotFreed(duration);
+      },
+    });
   }
 
   /** Handlers at work, stuck ones included. */
   get running(): number {
-    return this.#running.size;
+    return this.#inFlight.running;
   }
 
   /** Handlers that were ever started. */
   get started(): number {
-    return this.#started;
+    return this.#inFlight.started;
   }
 
   get waiting(): number {
@@ -89,27 +64,26 @@ export class JobRunner {
 
   /** True when no slot will be free again: handlers that ignore their signal hold all of them. */
   get allStuck(): boolean {
-    const { concurrency } = this.#parts;
-    return this.#running.size === concurrency && [...this.#running].every(({ isStuck }) => isStuck);
+    return this.running === this.#parts.concurrency && this.#inFlight.areStuck;
   }
 
   /** How long the handler that started last has been running, in milliseconds; 0 when none runs. */
   get sinceLastStart(): number {
-    return this.#running.size === 0 ? 0 : this.#parts.clock.monotonic() - this.#lastStart;
+    return this.running === 0 ? 0 : this.#parts.clock.monotonic() - this.#inFlight.lastStart;
   }
 
   get hasSuspect(): boolean {
-    return this.#suspects > 0;
+    return this.#inFlight.hasSuspect;
   }
 
   /** Ids that are due, or may soon be, while this process is not through with them: their lock is gone or returned. */
   get zombies(): string[] {
-    return [...this.#zombies].map(({ job }) => job._id);
+    return this.#inFlight.zombies;
   }
 
   /** The token of each job in flight, by its id. */
   get tokens(): Map<string, string> {
-    return new Map([...this.#inFlight].map(([id, { token }]) => [id, token]));
+    return this.#inFlight.tokens;
   }
 
   has(jobId: string): boolean {
@@ -122,20 +96,7 @@ export class JobRunner {
     const wanted = claimed.filter(({ job }) => !this.#inFlight.has(job._id));
     if (wanted.length < claimed.length) onUnwanted(claimed.filter((one) => !wanted.includes(one)));
     const now = clock.monotonic();
-    const entries = wanted.map(({ job, token, lease, sentAt }): InFlight => ({
-      job,
-      token,
-      lease,
-      sentAt,
-      phase: 'waiting',
-      since: now,
-      held: undefined,
-      execution: undefined,
-      lost: undefined,
-      settled: false,
-      isStuck: false,
-      again: false,
-    }));
+    const entries = wanted.map((one) => new InFlightJob(one, now));
     const held = locks.hold(
       entries.map((entry) => ({
         kind: 'job',
@@ -153,8 +114,7 @@ export class JobRunner {
     );
     for (const [index, entry] of entries.entries()) {
       entry.held = held[index];
-      this.#inFlight.set(entry.job._id, entry);
-      if (isSuspect(entry.job)) this.#suspects++;
+      this.#inFlight.add(entry);
     }
     this.#queue.push(...entries);
     this.#fillSlots();
@@ -184,63 +144,59 @@ export class JobRunner {
   }
 
   abortAll(kind: AbortKind, error: Error): void {
-    for (const { execution } of this.#inFlight.values()) execution?.abort(kind, error);
+    for (const { execution } of this.#inFlight.all) execution?.abort(kind, error);
   }
 
   /** Leaves the handlers that did not end to themselves, and returns their jobs. */
   abandon(): JobDocument[] {
-    const left = [...this.#inFlight.values()];
+    const left = this.#inFlight.all;
     for (const { execution } of left) execution?.abandon();
-    this.#abandoned = true;
-    for (const { resolve } of this.#watchers.splice(0)) resolve();
+    this.#waiters.release();
     return left.map(({ job }) => job);
   }
 
   /** Resolves when nothing is in flight. */
   idle(): Promise<void> {
-    return this.#until(() => this.#inFlight.size === 0);
+    return this.#waiters.until(() => this.#inFlight.size === 0);
   }
 
   /** Resolves when the outcomes of these jobs are written. */
   settled(ids: ReadonlySet<string>): Promise<void> {
-    return this.#until(
-      () => ![...this.#inFlight.values()].some(({ job, settled }) => !settled && ids.has(job._id)),
+    return this.#waiters.until(
+      () => !this.#inFlight.all.some(({ job, settled }) => !settled && ids.has(job._id)),
     );
   }
 
   /** Resolves when a slot is free, or never will be. */
   slotFree(): Promise<void> {
-    return this.#until(() => this.freeSlots > 0 || this.allStuck);
-  }
-
-  #until(holds: () => boolean): Promise<void> {
-    if (this.#abandoned || holds()) return Promise.resolve();
-    return new Promise((resolve) => this.#watchers.push({ holds, resolve }));
-  }
-
-  #progressed(): void {
-    if (this.#watchers.length === 0) return;
-    this.#watchers = this.#watchers.filter(({ holds, resolve }) => {
-      if (!holds()) return true;
-      resolve();
-      return false;
-    });
+    return this.#waiters.until(() => this.freeSlots > 0 || this.allStuck);
   }
 
   get #unused(): number {
-    return this.#parts.concurrency - this.#running.size;
+    return this.#parts.concurrency - this.running;
   }
 
   #fillSlots(): void {
     const entries = this.#queue.splice(0, Math.max(0, this.#unused));
     const buffered = entries.filter(({ job }) => job.status === 'QUEUED');
     if (buffered.length > 0) this.#parts.locks.begin(buffered.flatMap(({ held }) => held ?? []));
-    for (const entry of entries) void this.#run(entry);
+    for (const entry of entries) this.#start(entry);
+  }
+
+  #start(entry: InFlightJob): void {
+    const { locks, onUnwanted } = this.#parts;
+    if (entry.held === undefined || !locks.isValid(entry.held)) {
+      this.#forget(entry);
+      onUnwanted([entry]);
+      this.#slotFreed(undefined);
+      return;
+    }
+    void this.#course.run(entry);
   }
 
   #slotFreed(duration: number | undefined): void {
     this.#refill();
-    this.#progressed();
+    this.#waiters.look();
     this.#parts.onSlotFree(duration);
   }
 
@@ -254,101 +210,19 @@ export class JobRunner {
     });
   }
 
-  /** One slot, from the start of the handler until it has really ended. */
-  async #run(entry: InFlight): Promise<void> {
-    const { locks, executor, marks, events, clock, onUnwanted } = this.#parts;
-    const { job, token } = entry;
-    if (entry.held === undefined || !locks.isValid(entry.held)) {
-      this.#forget(entry);
-      onUnwanted([entry]);
-      this.#slotFreed(undefined);
+  #lockLost(entry: InFlightJob, kind: LossKind): void {
+    if (entry.phase !== 'waiting') {
+      this.#course.loseLock(entry, kind);
       return;
     }
-    entry.phase = 'running';
-    entry.since = clock.monotonic();
-    this.#running.add(entry);
-    this.#lastStart = entry.since;
-    this.#started++;
-    const now = clock.now();
-    if (job.status === 'QUEUED') marks.add({ jobId: job._id, token, startedAt: now });
-    const span = AttemptSpan.begin(job);
-    announceStart(events, job, now);
-    const execution = executor.run(job, span);
-    entry.execution = execution;
-    const attempt = await execution.attempt;
-    const finished = this.#finish(entry, attempt);
-    if (attempt.stuck) await execution.handled;
-    if (this.#parts.settlesAlone(job.taskType)) await finished;
-    this.#over(entry);
-    if (entry.settled) this.#through(entry);
-    this.#slotFreed(clock.monotonic() - entry.since);
-  }
-
-  /** Decide, persist, then announce. */
-  async #finish(entry: InFlight, attempt: Attempt): Promise<void> {
-    const { marks, settler, locks, events } = this.#parts;
-    const { job, token } = entry;
-    marks.drop(job._id);
-    if (attempt.stuck) events.emit('worker:stuck', { ...attemptOf(job), runningFor: attempt.duration });
-    // One that still runs is not given back: it would run twice at once. Its lock runs out instead.
-    const keepLocked = attempt.stuck && attempt.outcome.kind === 'givenBack';
-    if (entry.lost !== 'gone' && !keepLocked) {
-      if (goesOn(attempt.outcome)) this.#zombies.add(entry);
-      const alone = this.#parts.settlesAlone(job.taskType);
-      const settlement = await settler.settle(job, token, attempt, alone);
-      if (settlement.settled) announce(events, job, settlement.outcome, attempt.duration);
-      else this.#announceLoss(entry);
-      entry.again = settlement.settled && goesOn(settlement.outcome);
-    }
-    entry.settled = true;
-    entry.isStuck = attempt.stuck;
-    // Its handler has not ended, and the job is nobody's or finished.
-    if (entry.phase === 'running') this.#zombies.add(entry);
-    if (entry.held !== undefined) locks.release(entry.held);
-    this.#progressed();
-    if (entry.phase === 'over') this.#through(entry);
-  }
-
-  /** The outcome is written and the handler has ended. Not before: as long as it is in flight, claims leave it out. */
-  #through(entry: InFlight): void {
     this.#forget(entry);
-    this.#parts.onSettled(entry.again);
+    if (kind === 'overdue') this.#parts.onUnwanted([entry]);
   }
 
-  #lockLost(entry: InFlight, kind: LossKind): void {
-    if (entry.phase === 'waiting') {
-      this.#forget(entry);
-      if (kind === 'overdue') this.#parts.onUnwanted([entry]);
-      return;
-    }
-    if (kind === 'gone') this.#announceLoss(entry);
-    else entry.lost ??= kind;
-    this.#zombies.add(entry);
-    entry.execution?.abort(
-      'lockLost',
-      new ChronosError('LOCK_LOST', `the lock on job '${entry.job._id}' was lost`),
-    );
-  }
-
-  #announceLoss(entry: InFlight): void {
-    if (entry.lost === 'gone') return;
-    entry.lost = 'gone';
-    this.#zombies.add(entry);
-    this.#parts.events.emit('job:lockLost', attemptOf(entry.job));
-  }
-
-  #forget(entry: InFlight): void {
+  #forget(entry: InFlightJob): void {
     if (entry.phase === 'waiting') this.#queue = this.#queue.filter((other) => other !== entry);
-    this.#over(entry);
-    this.#zombies.delete(entry);
     if (entry.held !== undefined && !entry.settled) this.#parts.locks.release(entry.held);
-    this.#inFlight.delete(entry.job._id);
-    this.#progressed();
-  }
-
-  #over(entry: InFlight): void {
-    if (entry.phase !== 'over' && isSuspect(entry.job)) this.#suspects--;
-    entry.phase = 'over';
-    this.#running.delete(entry);
+    this.#inFlight.remove(entry);
+    this.#waiters.look();
   }
 }
