@@ -88,7 +88,7 @@ describe('stop', () => {
     await scheduler.start();
     const started = nextEvent(scheduler, 'job:start');
     const { id } = await scheduler.dispatch('work', null, { retries: { max: 1 } });
-    await started;
+    await passTime(clock, started, 1);
     const report = await passTime(clock, scheduler.stop('20s'), 250);
     assert.deepEqual(report, { left: [] });
     const { error, at } = await reason.promise;
@@ -115,7 +115,7 @@ describe('stop', () => {
     await scheduler.start();
     const started = nextEvent(scheduler, 'job:start');
     const { id } = await scheduler.dispatch('deaf');
-    await started;
+    await passTime(clock, started, 1);
     await scheduler.dispatch('good');
     const { left } = await passTime(clock, scheduler.stop('2s'), 100);
     assert.deepEqual(left, [{ id, taskType: 'deaf' }]);
