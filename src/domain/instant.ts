@@ -12,7 +12,7 @@ export function parseInstant(value: unknown, timezone: string, name: string): Da
     value instanceof Date
       ? new Date(value.getTime())
       : typeof value === 'string'
-        ? readText(value, timezone)
+        ? readInstant(value, timezone)
         : undefined;
   if (date === undefined || Number.isNaN(date.getTime())) {
     const came =
@@ -25,7 +25,8 @@ export function parseInstant(value: unknown, timezone: string, name: string): Da
   return date;
 }
 
-function readText(text: string, timezone: string): Date | undefined {
+/** Undefined when the text says no instant. */
+export function readInstant(text: string, timezone: string): Date | undefined {
   if (ZONED.test(text)) return readWall(text.slice(0, 10)) === undefined ? undefined : new Date(text);
   const wall = readWall(text);
   return wall === undefined ? undefined : new Date(wallToInstant(wall, timezone));

@@ -1,4 +1,5 @@
 import type { Clock } from '../domain/clock.js';
+import { readInstant } from '../domain/instant.js';
 import { isFinished, isSuspect, type JobStatus } from '../domain/job.js';
 import { checkJobId } from '../domain/names.js';
 import { scheduleOf, type SkipDocument } from '../domain/schedule.js';
@@ -32,9 +33,13 @@ export interface ExplainParts {
 }
 
 /** Null when there is no such job, and no schedule that would make it. */
-export async function explainJob(parts: ExplainParts, jobId: string): Promise<Explanation | null> {
+export async function explainJob(
+  parts: ExplainParts,
+  jobId: string,
+  timezone: string,
+): Promise<Explanation | null> {
   checkJobId(jobId);
-  const facts = await readFacts(parts, jobId);
+  const facts = await readFacts(parts, asStored(jobId, timezone));
   return facts === null ? null : explain(facts);
 }
 
@@ -81,6 +86,13 @@ async function readFacts({ store, clock }: ExplainParts, id: string): Promise<Fa
   const skips = occurrence === null ? [] : await store.findSkipsAt(scheduleId, occurrence);
   const skip = skips.find((record) => covers(record, occurrence)) ?? null;
   return { ...known, ...none, occurrence, schedule, active, skip };
+}
+
+/** People write the time of an occurrence in several ways; the id of its job has it in one. */
+function asStored(id: string, timezone: string): string {
+  const [, schedule, text] = /^([^@!#]+)@(.+)$/.exec(id) ?? [];
+  const date = text === undefined ? undefined : readInstant(text, timezone);
+  return schedule === undefined || date === undefined ? id : `${schedule}@${date.toISOString()}`;
 }
 
 function covers({ at, until }: SkipDocument, occurrence: Date | null): boolean {

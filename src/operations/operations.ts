@@ -120,7 +120,7 @@ export class Operations {
 
   /** Why the job does not run, and when it will; also for an occurrence that has no job yet. Null when there is no such thing. */
   async explainJob(jobId: string): Promise<Explanation | null> {
-    return explainJob(await this.#given.connect(), jobId);
+    return explainJob(await this.#given.connect(), jobId, this.#given.options.timezone);
   }
 
   /** A page of the execution log, the newest first. */

@@ -111,7 +111,11 @@ describe('operations: explain', () => {
     assert.equal(await operations.explainJob(id), null);
     await schedules.insertOne(aSchedule());
     assert.deepEqual((await operations.explainJob(id))?.at, after(3_600_000));
+    const asPeopleWriteIt = id.replace('T', ' ').replace('.000Z', '');
+    for (const written of [id.replace('.000Z', 'Z'), id.replace('.000Z', '+00:00'), asPeopleWriteIt])
+      assert.equal((await operations.explainJob(written))?.jobId, id);
     assert.equal(await operations.explainJob('s@tomorrow'), null);
+    assert.equal(await operations.explainJob('s#2026-11-16@2026-11-16'), null);
     assert.equal(await operations.explainJob('s!somebody-asked'), null);
 
     await scheduler.pauseSchedule('s', { by: 'ada', reason: 'moving' });
