@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkerSettings } from '../config/environment.js';
 import type { Clock } from '../domain/clock.js';
+import type { Duration } from '../domain/duration.js';
 import { audited, type AuditDetails } from '../operations/audited.js';
 import type { Scheduler } from '../scheduler.js';
 import { confirm } from './confirm.js';
@@ -73,9 +74,9 @@ export class Context {
   }
 
   /** The same with the definitions and handlers of the module that --handlers or HANDLERS names. */
-  async withDefinitions(): Promise<Reading> {
+  async withDefinitions(connectTimeout?: Duration): Promise<Reading> {
     const { handlers } = this.settings();
-    const scheduler = await this.#open();
+    const scheduler = await this.#open(connectTimeout);
     const { loadHandlers } = await import('../process/handlers.js');
     if (handlers !== undefined) await loadHandlers(scheduler, handlers);
     return scheduler;
@@ -130,11 +131,11 @@ export class Context {
   }
 
   /** Loaded when it is needed: a page of help does not need it. */
-  async #open(): Promise<Scheduler> {
+  async #open(connectTimeout: Duration = PATIENCE): Promise<Scheduler> {
     if (this.#scheduler !== undefined) return this.#scheduler;
     const { workerId: _, ...options } = this.settings().options;
     const { Scheduler } = await import('../scheduler.js');
-    this.#scheduler = new Scheduler({ connectTimeout: PATIENCE, ...options });
+    this.#scheduler = new Scheduler({ connectTimeout, ...options });
     return this.#scheduler;
   }
 }

@@ -1,3 +1,4 @@
+import { DEFAULTS } from '../../config/options.js';
 import type { DefinitionView, ScheduleDifference } from '../../operations/definitions.js';
 import { jsonText } from '../../domain/text.js';
 import { EXIT } from '../../process/exit.js';
@@ -37,7 +38,8 @@ export const definitionCommands: readonly CommandSpec[] = [
     options: [HANDLERS],
     examples: ['usage --handlers ./my-handlers.js'],
     async run(context) {
-      const scheduler = await context.withDefinitions();
+      // A worker is more patient than a person with a command.
+      const scheduler = await context.withDefinitions(DEFAULTS.connectTimeout);
       const configuration = scheduler.operations.configuration();
       const definitions = scheduler.getExecutionOrder();
       return {
