@@ -1,8 +1,9 @@
 import mongoose, { type Connection, type ConnectOptions } from 'mongoose';
 import type { Clock } from '../domain/clock.js';
-import { ChronosError, hideCredentials, toError } from '../domain/errors.js';
+import { toError } from '../domain/errors.js';
 import { defineModels, openCollections, type Collections } from './models.js';
 import { watchPool, type PoolUse } from './pool-use.js';
+import { isPassing, reasonOf, unreachable } from './unreachable.js';
 
 /**
  * Set explicitly: the driver's defaults wait for minutes on a frozen primary (no socket time-out, no limit on the
@@ -71,7 +72,7 @@ export async function connect(request: ConnectRequest): Promise<Database> {
       if (!isPassing(error) || clock.monotonic() + retryIn >= end || isStopped()) {
         throw unreachable(error, failures);
       }
-      request.onRetry?.(error, failures, retryIn);
+      request.onRetry?.(new Error(reasonOf(error), { cause: error }), failures, retryIn);
       await clock.sleep(retryIn, signal);
       if (isStopped()) throw unreachable(error, failures);
     }
@@ -132,27 +133,4 @@ function openDatabase(connection: Connection): Database {
     isConnected: () => isConnected,
     close: () => connection.destroy(),
   };
-}
-
-/** Trouble that may pass by waiting; wrong credentials and malformed connection strings do not. */
-function isPassing(error: Error): boolean {
-  return (
-    !['MongoParseError', 'MongoInvalidArgumentError', 'MongoAPIError'].includes(error.name) &&
-    !isAuthentication(error)
-  );
-}
-
-function isAuthentication(error: Error): boolean {
-  const code = (error as { code?: unknown }).code;
-  return code === 18 || /auth/i.test((error as { codeName?: string }).codeName ?? '');
-}
-
-export function unreachable(error: Error, failures: number): ChronosError {
-  const tries = failures === 1 ? 'once' : `${failures} times`;
-  return new ChronosError(
-    'MONGODB_UNREACHABLE',
-    `MongoDB could not be reached (tried ${tries}): ${hideCredentials(error.message)}. ` +
-      'Check that the server runs and that the connection string names its host, port and credentials.',
-    { cause: error },
-  );
 }

@@ -1,7 +1,8 @@
 import type { Connection, mongo } from 'mongoose';
 import { ChronosError, toError } from '../domain/errors.js';
-import { openConnection, unreachable } from './connection.js';
+import { openConnection } from './connection.js';
 import { compareIndexes } from './inspect.js';
+import { unreachable } from './unreachable.js';
 import { validatorFor, wholeSchema } from './validators.js';
 
 /** Building an index on a large collection takes minutes: this connection has no socket time-out. */

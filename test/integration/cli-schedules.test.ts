@@ -162,7 +162,7 @@ describe('chronos: schedules and definitions', () => {
     assert.deepEqual(usage.definitions, ['good', 'queued']);
     assert.ok(usage.taskTypes.includes('queued'));
     assert.ok(!('uri' in usage.options));
-    assert.equal(usage.options.connectTimeout, 60_000, 'that of a worker, not the patience of a command');
+    assert.equal(usage.options['connectTimeout'], 60_000, 'that of a worker, not the patience of a command');
     assert.match(none.stdout, /No definitions/);
     assert.equal(before.code, 1);
     assert.match(before.stdout, /new +good\nnew +queued/);

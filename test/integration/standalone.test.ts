@@ -52,6 +52,22 @@ describe('a standalone server, which has no change streams', () => {
     assert.equal((await cancelled).reason, 'enough');
   });
 
+  it('is no member of a set that the connection string names, which is said', async () => {
+    const mistaken = new Scheduler({ uri: `${mongod.uri}?replicaSet=rs0`, connectTimeout: '500ms' });
+    await assert.rejects(mistaken.getJob('any'), {
+      code: 'MONGODB_UNREACHABLE',
+      message: /answer are not members of the replica set 'rs0'\. Correct replicaSet .*, or leave it out/,
+    });
+  });
+
+  it('is not asked when the connection string is wrong, and waiting does not mend that', async () => {
+    const mistaken = new Scheduler({ uri: `${mongod.uri}?replicaset=rs0&bogus=1`, connectTimeout: '10s' });
+    await assert.rejects(mistaken.getJob('any'), {
+      code: 'INVALID_OPTIONS',
+      message: /connection string is not accepted: .*bogus is not supported\. Correct it/,
+    });
+  });
+
   it('F1 and schedules', async () => {
     const due = nextEvent(worker, 'schedule:due');
     await other.addSchedule({ id: 's', taskType: 'work', every: '1s', maxRuns: 1 });
