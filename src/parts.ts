@@ -14,6 +14,7 @@ import type { Definitions } from './schedules/definitions.js';
 import { openScheduling, type Scheduling } from './schedules/scheduling.js';
 import { connect, type Database } from './store/connection.js';
 import { createStore, type Store } from './store/store.js';
+import { explainOutage } from './store/unreachable.js';
 import { WorkerEngine } from './worker/engine.js';
 import type { HandlerRegistry } from './worker/handler-registry.js';
 import { LocalRenewer } from './worker/local-renewer.js';
@@ -82,7 +83,7 @@ export async function openParts({
   });
   const synchronise = async (): Promise<void> => measured?.synchronise(database.readServerTime);
   try {
-    await synchronise();
+    await synchronise().catch(explainOutage);
   } catch (error) {
     await database.close();
     throw error;
@@ -172,7 +173,7 @@ export async function openParts({
     scheduling,
     watch,
     refreshClock: async () => {
-      if (measured !== undefined && measured.age > STALE_CLOCK) await synchronise();
+      if (measured !== undefined && measured.age > STALE_CLOCK) await synchronise().catch(explainOutage);
     },
     detach: () => {
       scheduling.detach();

@@ -1,5 +1,6 @@
 import type { mongo } from 'mongoose';
-import { ChronosError, hideCredentials } from '../domain/errors.js';
+import { ChronosError, hideCredentials, toError } from '../domain/errors.js';
+import { isUncertain } from './faults.js';
 
 /** Of a connection string, or of options that do not go together: no server was asked. */
 const NOT_ACCEPTED = new Set(['MongoParseError', 'MongoInvalidArgumentError', 'MongoAPIError']);
@@ -18,6 +19,11 @@ export function unreachable(error: Error, failures: number): ChronosError {
   const tries = failures === 1 ? 'once' : `${failures} times`;
   const message = `MongoDB could not be reached (tried ${tries}): ${sentence(reasonOf(error))} ${adviceOn(error)}`;
   return new ChronosError('MONGODB_UNREACHABLE', message, { cause: error });
+}
+
+/** For a `catch`: whoever asked for something else is to hear of an error with a code. */
+export function explainOutage(thrown: unknown): never {
+  throw isUncertain(thrown) ? unreachable(toError(thrown), 1) : thrown;
 }
 
 /** What the driver knows about the servers tells more than that none was found in time. */

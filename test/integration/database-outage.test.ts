@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import mongoose from 'mongoose';
 import { startMongod, type EmbeddedMongod } from '@chronos/mongod';
 import { Scheduler, type SchedulerOptions } from '../../src/index.js';
+import { DatabaseClock } from '../../src/runtime/database-clock.js';
 import { QUICK } from '../support/database.js';
 import { until } from '../support/until.js';
 import { countEvents, nextEvent, signal } from '../support/events.js';
@@ -90,6 +91,19 @@ describe('MongoDB goes away', () => {
     }
     assert.equal(worker.state, 'Running');
   }).timeout(90_000);
+
+  it('a dispatch that has to read the clock first fails with a code, like any other', async () => {
+    class OldClock extends DatabaseClock {
+      override get age(): number {
+        return Infinity;
+      }
+    }
+    await startServer();
+    const dispatcher = create({ clock: new OldClock() });
+    await dispatcher.dispatch('hello');
+    await killServer();
+    await assert.rejects(dispatcher.dispatch('hello'), { code: 'MONGODB_UNREACHABLE' });
+  }).timeout(60_000);
 
   it('goes on through a failover: the primary of three members is killed while jobs run', async () => {
     mongod = await startMongod({ members: 3 });
