@@ -27,6 +27,8 @@ export abstract class PeriodicService implements Service {
   /** When the next round starts at the latest, by the monotonic clock: what was asked for since the last one started. */
   #wakeAt = Infinity;
   #failures = 0;
+  /** Failures that were told of, and not yet that they are over. */
+  #trouble = 0;
 
   constructor(clock: Clock, events: EventBus) {
     this.clock = clock;
@@ -78,6 +80,11 @@ export abstract class PeriodicService implements Service {
     return this.#running?.stopping.signal.aborted ?? false;
   }
 
+  /** Whether the round that ended well shows that trouble is over; one that had nothing to ask for does not. */
+  protected isProof(): boolean {
+    return true;
+  }
+
   async #loop(stopping: AbortSignal, before: Promise<void> | undefined): Promise<void> {
     // The first round starts after start() has returned, so that `stopping` is in place.
     await before;
@@ -108,12 +115,15 @@ export abstract class PeriodicService implements Service {
         operation: this.name,
         duration: this.clock.monotonic() - began,
       });
-      if (this.#failures > 0)
-        this.events.emit('worker:recovered', { operation: this.name, failures: this.#failures });
       this.#failures = 0;
+      if (this.#trouble > 0 && this.isProof()) {
+        this.events.emit('worker:recovered', { operation: this.name, failures: this.#trouble });
+        this.#trouble = 0;
+      }
       return delay;
     } catch (thrown) {
       this.#failures++;
+      this.#trouble++;
       const retryIn = Math.min(this.longestRetry, FIRST_RETRY * 2 ** (this.#failures - 1));
       const error = withoutCredentials(toError(thrown));
       this.events.emit('worker:trouble', { operation: this.name, error, failures: this.#failures, retryIn });

@@ -25,6 +25,7 @@ export class RenewalLoop extends PeriodicService {
   #lastBeat: number;
   #plannedFor = Infinity;
   #lookEvery = IDLE;
+  #hadWork = false;
 
   constructor(parts: RenewalLoopParts) {
     super(parts.clock, parts.events);
@@ -53,7 +54,8 @@ export class RenewalLoop extends PeriodicService {
     const due = [...leases()].filter(
       (lease) => sentAt >= renewalDueAt(lease) - slackOf(lease.length) && this.#deserves(lease, sentAt),
     );
-    if (due.length > 0) {
+    this.#hadWork = due.length > 0;
+    if (this.#hadWork) {
       const gone = new Set<Lease>(await renew(due, this.clock.now()));
       for (const lease of due) lease.renewedAt = sentAt;
       const renewed = due.filter((lease) => !gone.has(lease));
@@ -66,6 +68,10 @@ export class RenewalLoop extends PeriodicService {
 
   protected override get longestRetry(): number {
     return Math.min(super.longestRetry, ...[...this.#parts.leases()].map(({ length }) => length / 6));
+  }
+
+  protected override isProof(): boolean {
+    return this.#hadWork;
   }
 
   #deserves(lease: KeptLease, now: number): boolean {

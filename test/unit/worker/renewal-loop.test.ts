@@ -180,4 +180,19 @@ describe('RenewalLoop', () => {
     await pass(1000);
     assert.match(reports[0] ?? '', /^renewed token\/a/);
   });
+
+  it('does not say that it works again when there was nothing left to renew', async () => {
+    const recovered = recordEvents(events, 'worker:recovered');
+    answer = () => Promise.reject(new Error('no answer'));
+    keep([aLease('a')]);
+    await pass(2500);
+    leases.clear();
+    await pass(5000);
+    assert.deepEqual(recovered, []);
+    answer = async () => [];
+    keep([aLease('b', { renewedAt: clock.monotonic() })]);
+    await pass(2000);
+    assert.match(reports[0] ?? '', /^renewed token\/b/, 'and a new lease is renewed in time all the same');
+    assert.equal(recovered.length, 1);
+  });
 });
