@@ -120,7 +120,8 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
   /** What is due in the queues of this worker and not taken. Makes no connection: without one, nothing is known. */
   async backlog(): Promise<QueueBacklog[]> {
     const parts = this.#lifetime.open;
-    return parts === undefined ? [] : parts.store.findBacklog(this.#options.queues, parts.clock);
+    if (!parts?.database.isConnected()) return [];
+    return parts.store.findBacklog(this.#options.queues, parts.clock);
   }
 
   on<E extends EventName>(event: E, listener: Listener<E>): this {

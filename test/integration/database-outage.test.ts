@@ -78,6 +78,7 @@ describe('MongoDB goes away', () => {
     // The two that run come to their end while there is nobody to tell.
     go.fire();
     await trouble;
+    assert.deepEqual(await worker.backlog(), [], 'a scrape neither waits for it nor shows old figures');
     const completed = countEvents(worker, 'job:complete', 4);
     await startServer();
     await completed;
