@@ -47,7 +47,7 @@ export interface Throughput {
 
 export interface StatusView {
   at: Date;
-  /** All jobs there are, finished or not, as far as the server knows without counting. */
+  /** All jobs there are, finished or not; past ten thousand of a status as far as the server knows without counting. */
   stored: number;
   totals: Record<JobStatus, Count>;
   due: Count;
@@ -78,7 +78,7 @@ export async function readStatus({ store, clock }: StatusParts): Promise<StatusV
   const at = clock.now();
   const end = clock.monotonic() + MOST_LOOKING;
   const isOver = (): boolean => clock.monotonic() > end;
-  const [{ heads, isComplete }, waiting, stored, workers, recent, counted] = await Promise.all([
+  const [{ heads, isComplete }, waiting, estimate, workers, recent, counted] = await Promise.all([
     store.findDueHeads({ now: at, most: MOST_HEADS, isOver }),
     store.findWaitingQueues(MOST_HEADS, isOver),
     store.estimateJobs(),
@@ -121,12 +121,13 @@ export async function readStatus({ store, clock }: StatusParts): Promise<StatusV
       workers: live.filter((worker) => worker.queues.includes(queue)).length,
     });
   }
+  const totals = countsOf((status) =>
+    status === 'SCHEDULED' ? sum(queues.map(({ counts }) => counts.SCHEDULED)) : totalOf(counted, status),
+  );
   return {
     at,
-    stored,
-    totals: countsOf((status) =>
-      status === 'SCHEDULED' ? sum(queues.map(({ counts }) => counts.SCHEDULED)) : totalOf(counted, status),
-    ),
+    stored: storedOf(estimate, Object.values(totals), waiting.isComplete && isCounted),
+    totals,
     due: sum(queues.map(({ due }) => due)),
     queues,
     throughput: throughputOf(recent, window),
@@ -159,6 +160,12 @@ function ended({ outcomes }: RecentOutcomes, queue: string): number {
   return outcomes
     .filter((group) => group.queue === queue && ENDS.includes(group.outcome))
     .reduce((total, { count }) => total + count, 0);
+}
+
+/** The server's own figure can be wrong for good once it was killed: it stands in only where not all was counted. */
+function storedOf(estimate: number, totals: readonly Count[], isComplete: boolean): number {
+  const { count, atLeast } = sum(totals);
+  return atLeast || !isComplete ? Math.max(estimate, count) : count;
 }
 
 function drainIn({ count, atLeast }: Count, perMinute: number): number | null {

@@ -24,6 +24,12 @@ describe('operations: status', () => {
     }));
   }
 
+  it('counts what is stored rather than believe a server that was killed', async () => {
+    await database.collections.jobs.insertMany([aJob(), aJob({ status: 'FAILED' })]);
+    const store = { ...createStore(database.collections), estimateJobs: async () => 1 };
+    assert.equal((await readStatus({ store, clock: new ManualClock() })).stored, 2);
+  });
+
   it('J14 counts by queue and status, with the oldest waiting, throughput and drain estimate', async () => {
     const { scheduler, clock } = byHand(database);
     clock.advance(600_000);

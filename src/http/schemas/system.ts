@@ -63,7 +63,7 @@ const queue = answer<QueueView>({
 
 export const statusView = answer<StatusView>({
   at: date(),
-  stored: amount('all jobs, as far as the server knows without counting'),
+  stored: amount('all jobs; past ten thousand of a status, as far as the server knows without counting'),
   totals: byStatus,
   due: count,
   queues: list(queue),
