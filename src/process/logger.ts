@@ -8,6 +8,11 @@ export type LogStream = 'stdout' | 'stderr';
 
 const DESCRIPTOR = { stdout: 1, stderr: 2 } as const;
 
+/** Pino adds the messages of all causes, and those of the driver say the same three times; the stack has them. */
+const serializers = {
+  err: (error: Error): object => Object.assign(pino.stdSerializers.err(error), { message: error.message }),
+};
+
 export function createLogger(
   { logLevel, logFormat }: Pick<WorkerSettings, 'logLevel' | 'logFormat'>,
   to: LogStream = 'stdout',
@@ -17,7 +22,7 @@ export function createLogger(
   if (format === 'json') {
     // Pino escapes only what JSON requires, and a file of lines is shown on a terminal sooner or later.
     const hooks = { streamWrite: escapedJson };
-    return pino({ level: logLevel, hooks }, pino.destination(DESCRIPTOR[to]));
+    return pino({ level: logLevel, hooks, serializers }, pino.destination(DESCRIPTOR[to]));
   }
   const stream = pretty({
     sync: true,
@@ -28,7 +33,7 @@ export function createLogger(
     translateTime: 'SYS:HH:MM:ss.l',
     messageFormat: lineOf,
   });
-  return pino({ level: logLevel }, stream);
+  return pino({ level: logLevel, serializers }, stream);
 }
 
 /** What was stored, or thrown, must not reach the terminal as it is. */
