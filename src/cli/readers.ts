@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { InvalidArgumentError } from 'commander';
 import { readDuration } from '../domain/duration.js';
+import { secondsOfDay } from '../domain/frequencies.js';
 import { hint } from '../domain/nearest.js';
 
 // What options are read with. Their faults are faults of usage, and name the option.
@@ -44,6 +45,13 @@ export function list(text: string): readonly string[] {
   const words = text.split(',').map((word) => word.trim());
   if (words.every((word) => word !== '')) return words;
   throw new InvalidArgumentError('It must be names with commas between them.');
+}
+
+/** `09:00,17:30`. */
+export function times(text: string): readonly string[] {
+  const words = text.split(',').map((word) => word.trim());
+  if (words.length === 2 && words.every((word) => secondsOfDay(word) !== undefined)) return words;
+  throw new InvalidArgumentError('It must be two times with a comma between them, such as 09:00,17:30.');
 }
 
 /** JSON, or `@file` for the JSON in a file, `@-` for that on standard input. */

@@ -80,7 +80,7 @@ function parse(expression: string): CronFields {
   if (parts.length !== 5 && parts.length !== 6) {
     throw invalid(
       expression,
-      `it has ${parts.length} fields, expected five (minute hour day month weekday) or six (second first)`,
+      `it has ${parts.length} ${parts.length === 1 ? 'field' : 'fields'}, expected five (minute hour day month weekday) or six (second first)`,
     );
   }
   const six = parts.length === 6 ? parts : ['0', ...parts];

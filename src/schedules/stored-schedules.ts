@@ -127,7 +127,7 @@ export class StoredSchedules {
     if (!(await store.insertSchedule({ ...schedule, ...paused }))) {
       throw new ChronosError(
         'SCHEDULE_EXISTS',
-        `there is a schedule '${id}' already: change it with updateSchedule()`,
+        `there is a schedule '${id}' already: change it with updateSchedule() or \`chronos schedules update\``,
       );
     }
     nudge();

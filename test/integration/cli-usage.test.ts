@@ -45,7 +45,7 @@ describe('chronos: usage, settings and exit codes', () => {
 
   it('exits with 2 and guesses what was meant', async () => {
     const wrong = (...words: string[]) => chronos(words, { MONGODB_URI: db.uri });
-    const [command, sub, option, status, help, group, missing, limit] = await Promise.all([
+    const [command, sub, option, status, help, group, missing, limit, between] = await Promise.all([
       wrong('statsu'),
       wrong('jobs', 'lst'),
       wrong('jobs', 'list', '--quue', 'mail'),
@@ -54,8 +54,10 @@ describe('chronos: usage, settings and exit codes', () => {
       wrong('jobs'),
       wrong('dispatch'),
       wrong('jobs', 'list', '--limit', '1000'),
+      wrong('schedules', 'preview', '--every', '1h', '--between', '9-17'),
     ]);
-    for (const { code } of [command, sub, option, status, help, group, missing, limit]) assert.equal(code, 2);
+    for (const { code } of [command, sub, option, status, help, group, missing, limit, between])
+      assert.equal(code, 2);
     assert.match(command.stderr, /unknown command 'statsu'\n\(Did you mean status\?\)/);
     assert.match(sub.stderr, /Did you mean list\?/);
     assert.match(option.stderr, /Did you mean --queue\?/);
@@ -64,6 +66,7 @@ describe('chronos: usage, settings and exit codes', () => {
     assert.match(group.stderr, /Usage: chronos jobs/);
     assert.match(missing.stderr, /missing required argument 'taskType'/);
     assert.match(limit.stderr, /whole number from 1 to 200/);
+    assert.match(between.stderr, /'9-17' is invalid. It must be two times .* 09:00,17:30/);
   });
 
   it('refuses to look without a pause', async () => {

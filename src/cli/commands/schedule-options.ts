@@ -4,7 +4,7 @@ import { hint } from '../../domain/nearest.js';
 import type { SchedulePatch } from '../../schedules/stored-schedules.js';
 import type { OptionSpec } from '../command.js';
 import type { Given } from '../given.js';
-import { duration, json, jsonObject, list, oneOf, wholeNumber } from '../readers.js';
+import { duration, json, jsonObject, list, oneOf, wholeNumber, times } from '../readers.js';
 
 /** When: the part of a schedule that can be previewed without storing it. */
 export const RULE_OPTIONS: readonly OptionSpec[] = [
@@ -12,7 +12,7 @@ export const RULE_OPTIONS: readonly OptionSpec[] = [
   { flags: '--every <duration>', help: 'an interval, such as 15m', read: duration },
   { flags: '--symbol <name>', help: 'a name, such as EVERY_HOUR' },
   { flags: '--timezone <zone>', help: 'such as Europe/Berlin (default: TIMEZONE, else UTC)' },
-  { flags: '--between <times>', help: 'only between these times of the day: 09:00,17:30', read: list },
+  { flags: '--between <times>', help: 'only between these times of the day: 09:00,17:30', read: times },
   { flags: '--except <days>', help: 'not on these days: 2026-12-24,12-25', read: list },
   { flags: '--starts-at <time>', help: 'not before' },
   { flags: '--ends-at <time>', help: 'not after' },

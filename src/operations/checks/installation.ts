@@ -1,7 +1,8 @@
 import type { CollectionState } from '../../store/inspect.js';
 import { error, ok, some, warning, type Check } from './check.js';
 
-const INSTALL = 'Run install(), which makes what is missing; start() of a worker does it too.';
+const INSTALL =
+  'Run `chronos install`, or install() in a program: it makes what is missing. A worker that starts does it too.';
 
 export const indexes: Check = {
   name: 'indexes',

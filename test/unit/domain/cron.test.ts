@@ -236,7 +236,7 @@ describe('cron expressions', () => {
     ['@', /it is none of @yearly/],
     ['@daily 5', /it is none of @yearly/],
     ['every day', /it has 2 fields, expected five/],
-    ['constructor', /it has 1 fields, expected five/],
+    ['constructor', /it has 1 field, expected five/],
     ['٣ * * * *', /its minute '٣' is not a value/],
     ['５ * * * *', /its minute '５' is not a value/],
     ['² * * * *', /its minute '²' is not a value/],
