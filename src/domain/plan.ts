@@ -1,4 +1,4 @@
-import type { Occurrences } from './rule.js';
+import type { Occurrences } from './occurrences.js';
 import {
   occurrenceId,
   type Owed,

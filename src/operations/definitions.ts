@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/clock.js';
-import { nextRuns, occurrencesOf } from '../domain/rule.js';
+import { nextRuns, occurrencesOf } from '../domain/occurrences.js';
 import { canonicalJson, type ScheduleDefinition, type ScheduleDocument } from '../domain/schedule.js';
 import type { Definition } from '../schedules/definition.js';
 import { isMeantFor, type Definitions } from '../schedules/definitions.js';

@@ -15,7 +15,7 @@ import type { FieldSchedule } from '../domain/field-schedule.js';
 import { FREQUENCIES, secondsOfDay, WEEKDAYS, type FrequencyName } from '../domain/frequencies.js';
 import { parseInstant, type Instant } from '../domain/instant.js';
 import { nameFault } from '../domain/names.js';
-import { nextRuns, occurrencesOf } from '../domain/rule.js';
+import { nextRuns, occurrencesOf } from '../domain/occurrences.js';
 import type { Misfire, Overlap } from '../domain/schedule.js';
 import type { JobContext } from '../worker/handler.js';
 import type { Definition, Said } from './definition.js';

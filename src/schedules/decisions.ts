@@ -4,7 +4,7 @@ import type { Clock } from '../domain/clock.js';
 import { ChronosError, toError } from '../domain/errors.js';
 import { isFinished, newJob, type JobDocument } from '../domain/job.js';
 import { plan, type ActiveRun, type Plan } from '../domain/plan.js';
-import { occurrencesOf, type Occurrences } from '../domain/rule.js';
+import { occurrencesOf, type Occurrences } from '../domain/occurrences.js';
 import { jitterOf, type OwedRun, type OwedSkip, type ScheduleDocument } from '../domain/schedule.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import type { Run } from '../store/active-runs.js';

@@ -5,7 +5,7 @@ import type { CronField } from '../domain/cron.js';
 import type { Duration } from '../domain/duration.js';
 import { ChronosError } from '../domain/errors.js';
 import { nameFault } from '../domain/names.js';
-import { occurrencesOf } from '../domain/rule.js';
+import { occurrencesOf } from '../domain/occurrences.js';
 import { hashOf, type ScheduleDefinition } from '../domain/schedule.js';
 import type { Around } from '../worker/around.js';
 import type { Task } from './task.js';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { occurrencesOf } from '../domain/rule.js';
+import { occurrencesOf } from '../domain/occurrences.js';
 import {
   canonicalJson,
   occurrenceId,

@@ -1,5 +1,5 @@
 import { parseInstant, type Instant } from '../domain/instant.js';
-import { nextRuns, occurrencesOf } from '../domain/rule.js';
+import { nextRuns, occurrencesOf } from '../domain/occurrences.js';
 import type { ScheduleDocument } from '../domain/schedule.js';
 
 /** A schedule as it is shown. */

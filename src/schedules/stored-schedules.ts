@@ -13,7 +13,8 @@ import { ChronosError, toError } from '../domain/errors.js';
 import { parseInstant, type Instant } from '../domain/instant.js';
 import { checkScheduleId, checkTaskType } from '../domain/names.js';
 import { planBackfill, planTrigger } from '../domain/plan.js';
-import { occurrencesOf, type Rule } from '../domain/rule.js';
+import { occurrencesOf } from '../domain/occurrences.js';
+import type { Rule } from '../domain/rule.js';
 import {
   hashOf,
   occurrenceId,

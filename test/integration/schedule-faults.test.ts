@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Scheduler, SchedulerEvents } from '../../src/index.js';
 import type { JobDocument } from '../../src/domain/job.js';
-import { occurrencesOf, type Rule } from '../../src/domain/rule.js';
+import { occurrencesOf } from '../../src/domain/occurrences.js';
+import type { Rule } from '../../src/domain/rule.js';
 import type { ScheduleDocument } from '../../src/domain/schedule.js';
 import { byHand, inProcess } from '../support/by-hand.js';
 import { accountFor, aSchedule } from '../support/calendar.js';

@@ -2,7 +2,7 @@ import type { ScheduleQueryOptions } from '../../config/call-options.js';
 import { resolveSchedule, SYMBOLS, type ScheduleOptions } from '../../config/schedule-options.js';
 import { ChronosError } from '../../domain/errors.js';
 import { parseInstant } from '../../domain/instant.js';
-import { nextRuns, occurrencesOf } from '../../domain/rule.js';
+import { nextRuns, occurrencesOf } from '../../domain/occurrences.js';
 import { notFound, type Answer, type CommandSpec } from '../command.js';
 import type { Context } from '../context.js';
 import { oneOf, wholeNumber } from '../readers.js';

@@ -1,5 +1,5 @@
 import { toError } from '../../domain/errors.js';
-import { occurrencesOf } from '../../domain/rule.js';
+import { occurrencesOf } from '../../domain/occurrences.js';
 import { scheduleOf, type ScheduleDocument } from '../../domain/schedule.js';
 import type { Blocked, Facts, Gate } from './gate.js';
 import { because, span, when } from './phrases.js';

@@ -7,7 +7,8 @@ import {
   type ScheduleOptions,
 } from '../../../src/config/schedule-options.js';
 import { FREQUENCIES } from '../../../src/domain/frequencies.js';
-import { nextRuns, occurrencesOf, type Rule } from '../../../src/domain/rule.js';
+import { nextRuns, occurrencesOf } from '../../../src/domain/occurrences.js';
+import type { Rule } from '../../../src/domain/rule.js';
 
 const context: ScheduleContext = {
   timezone: 'UTC',

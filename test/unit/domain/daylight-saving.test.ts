@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { nextRuns, occurrencesOf, type Rule } from '../../../src/domain/rule.js';
+import { nextRuns, occurrencesOf } from '../../../src/domain/occurrences.js';
+import type { Rule } from '../../../src/domain/rule.js';
 import { clockChanges, instantsOf } from '../../support/calendar-oracle.js';
 
 const ANCHOR = new Date('2024-01-01T00:00:00Z');

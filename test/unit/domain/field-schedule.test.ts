@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { parseFields, type FieldSchedule } from '../../../src/domain/field-schedule.js';
-import { nextRuns, occurrencesOf } from '../../../src/domain/rule.js';
+import { nextRuns, occurrencesOf } from '../../../src/domain/occurrences.js';
 
 const upTo = (first: number, last: number): number[] =>
   Array.from({ length: last - first + 1 }, (_, index) => first + index);

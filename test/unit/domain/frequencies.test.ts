@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { parseCron } from '../../../src/domain/cron.js';
 import { FREQUENCIES, secondsOfDay, WEEKDAYS, type FrequencyName } from '../../../src/domain/frequencies.js';
-import { nextRuns, occurrencesOf } from '../../../src/domain/rule.js';
+import { nextRuns, occurrencesOf } from '../../../src/domain/occurrences.js';
 
 type Arguments = readonly unknown[];
 

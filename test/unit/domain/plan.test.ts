@@ -8,7 +8,8 @@ import {
   type Plan,
   type Plannable,
 } from '../../../src/domain/plan.js';
-import { occurrencesOf, type Occurrences, type Rule } from '../../../src/domain/rule.js';
+import { occurrencesOf, type Occurrences } from '../../../src/domain/occurrences.js';
+import type { Rule } from '../../../src/domain/rule.js';
 import {
   DEFAULT_MISFIRE,
   MISFIRES,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { nextRuns, occurrencesOf, type Rule } from '../../../src/domain/rule.js';
+import { nextRuns, occurrencesOf } from '../../../src/domain/occurrences.js';
+import type { Rule } from '../../../src/domain/rule.js';
 import { clockChanges, instantsOf } from '../../support/calendar-oracle.js';
 
 const MINUTE = 60_000;

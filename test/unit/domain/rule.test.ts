@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { nextRuns, occurrencesOf, type Rule } from '../../../src/domain/rule.js';
+import { nextRuns, occurrencesOf } from '../../../src/domain/occurrences.js';
+import type { Rule } from '../../../src/domain/rule.js';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
