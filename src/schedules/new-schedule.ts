@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { occurrencesOf } from '../domain/occurrences.js';
+import { owedSkip } from '../domain/owed.js';
 import {
   canonicalJson,
   occurrenceId,
   type OwedSkip,
   type ScheduleDefinition,
   type ScheduleDocument,
+  type SkipReason,
 } from '../domain/schedule.js';
 
 /** A schedule as it is first stored: due from now on, with nothing behind it. */
@@ -73,22 +75,17 @@ export function recountedFrom(
   const isOver = definition.maxRuns !== null && runs >= definition.maxRuns;
   return {
     nextRunAt: isOver ? null : firstAfter(definition, anchor, now),
-    owed: nextRunAt === null || nextRunAt > now ? owed : [...owed, skipped(schedule, nextRunAt, now, reason)],
+    owed:
+      nextRunAt === null || nextRunAt > now
+        ? owed
+        : [...owed, passedOver(schedule._id, nextRunAt, now, reason)],
   };
 }
 
-function skipped(schedule: ScheduleDocument, at: Date, now: Date, reason: OwedSkip['reason']): OwedSkip {
-  return {
-    kind: 'skip',
-    id: occurrenceId(schedule._id, at),
-    at,
-    until: new Date(now.getTime() + 1),
-    count: null,
-    reason,
-    activeId: null,
-    runningFor: null,
-    since: now,
-  };
+/** Everything from the first occurrence that nobody has decided on up to now; nobody counts how many that are. */
+function passedOver(scheduleId: string, at: Date, now: Date, reason: SkipReason): OwedSkip {
+  const until = new Date(now.getTime() + 1);
+  return owedSkip(occurrenceId(scheduleId, at), { at, until, count: null, reason }, null, now);
 }
 
 function firstAfter({ rule }: ScheduleDefinition, anchor: Date, now: Date): Date | null {

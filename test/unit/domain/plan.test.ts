@@ -1,14 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import {
-  plan,
-  planBackfill,
-  planTrigger,
-  type ActiveRun,
-  type Plan,
-  type Plannable,
-} from '../../../src/domain/plan.js';
 import { occurrencesOf, type Occurrences } from '../../../src/domain/occurrences.js';
+import type { ActiveRun } from '../../../src/domain/owed.js';
+import { plan, planBackfill, planTrigger, type Plan, type Plannable } from '../../../src/domain/plan.js';
 import type { Rule } from '../../../src/domain/rule.js';
 import {
   DEFAULT_MISFIRE,
