@@ -17,7 +17,8 @@ export type {
 } from './config/call-options.js';
 export type { DispatchOptions } from './config/dispatch-options.js';
 export type { HandlerOptions } from './config/handler-options.js';
-export type { RetentionOptions, RetryOptions, SchedulerOptions } from './config/options.js';
+export type { RetentionOptions, SchedulerOptions } from './config/options.js';
+export type { RetryOptions } from './config/retry-options.js';
 export type { MisfireOptions, ScheduleOptions } from './config/schedule-options.js';
 export type { DispatchResult } from './dispatch/dispatcher.js';
 export type { Draft } from './dispatch/draft.js';

@@ -24,7 +24,7 @@ export async function generatePages(): Promise<{ path: URL; now: string; wanted:
   const events = optionTable(await read('src/domain/events.ts'), 'SchedulerEvents', 'event');
   const tables = {
     scheduler: optionTable(options, 'SchedulerOptions'),
-    retries: optionTable(options, 'RetryOptions'),
+    retries: optionTable(await read('src/config/retry-options.ts'), 'RetryOptions'),
     retention: optionTable(options, 'RetentionOptions'),
     handler: optionTable(await read('src/config/handler-options.ts'), 'HandlerOptions'),
     dispatch: optionTable(await read('src/config/dispatch-options.ts'), 'DispatchOptions'),

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { readEnvironment, type WorkerSettings } from '../config/environment.js';
-import { isMongoUri, MONGO_URI } from '../config/options.js';
+import { isMongoUri, MONGO_URI } from '../config/mongo-uri.js';
 import { ChronosError } from '../domain/errors.js';
 import type { Given } from './given.js';
 

@@ -1,6 +1,6 @@
 import type { Duration } from '../domain/duration.js';
 import { parseInstant, type Instant } from '../domain/instant.js';
-import { optionsError } from './options.js';
+import { optionsError } from './options-error.js';
 import { duration, flag, name, oneOf, record, throwing, wholeNumber } from './readers.js';
 
 const readWait = record<{ timeout: number }>({ timeout: duration() });

@@ -2,7 +2,9 @@ import type { RetryPolicy } from '../domain/backoff.js';
 import type { Duration } from '../domain/duration.js';
 import { parseInstant, type Instant } from '../domain/instant.js';
 import { checkKey } from '../domain/names.js';
-import { DEFAULT_PRIORITY, DEFAULT_QUEUE, optionsError, retryReader, type RetryOptions } from './options.js';
+import { DEFAULT_PRIORITY, DEFAULT_QUEUE } from './options.js';
+import { optionsError } from './options-error.js';
+import { retryReader, type RetryOptions } from './retry-options.js';
 import { duration, flag, name, record, throwing, wholeNumber } from './readers.js';
 
 /** How one job is dispatched. */

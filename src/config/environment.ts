@@ -2,7 +2,9 @@ import { isTimezone } from '../domain/time-zone.js';
 import type { DaemonOptions } from './call-options.js';
 import { readHttpEnvironment } from './http-environment.js';
 import type { HttpOptions } from './http-options.js';
-import { isMongoUri, MONGO_URI, optionsError, type SchedulerOptions } from './options.js';
+import { isMongoUri, MONGO_URI } from './mongo-uri.js';
+import type { SchedulerOptions } from './options.js';
+import { optionsError } from './options-error.js';
 import { duration, listOf, matching, name, oneOf, secret, wholeNumber, type Reader } from './readers.js';
 import { withSecretFiles } from './secret-files.js';
 

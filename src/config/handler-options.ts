@@ -1,7 +1,8 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { RetryPolicy } from '../domain/backoff.js';
 import type { Duration } from '../domain/duration.js';
-import { optionsError, retryReader, type RetryOptions } from './options.js';
+import { optionsError } from './options-error.js';
+import { retryReader, type RetryOptions } from './retry-options.js';
 import { duration, matching, oneOf, record } from './readers.js';
 
 /** How jobs of one task type run. */

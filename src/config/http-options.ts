@@ -1,6 +1,6 @@
 import { isIP, isIPv4 } from 'node:net';
 import type { Duration } from '../domain/duration.js';
-import { optionsError } from './options.js';
+import { optionsError } from './options-error.js';
 import { duration, matching, record, secret, wholeNumber } from './readers.js';
 
 /** Where a worker answers requests, and whom. */

@@ -2,36 +2,24 @@ import { isAbsolute } from 'node:path';
 import type { RetryPolicy } from '../domain/backoff.js';
 import type { Clock } from '../domain/clock.js';
 import type { Duration } from '../domain/duration.js';
-import { parseCron } from '../domain/cron.js';
-import { ChronosError } from '../domain/errors.js';
-import { parseFields, type FieldSchedule } from '../domain/field-schedule.js';
+import type { FieldSchedule } from '../domain/field-schedule.js';
 import { isTimezone } from '../domain/time-zone.js';
+import { isMongoUri, MONGO_URI } from './mongo-uri.js';
+import { optionsError } from './options-error.js';
 import { currentEnvironment } from './process.js';
 import {
   duration,
   listOf,
   matching,
   name,
-  oneOf,
   record,
   secret,
   throwing,
   wholeNumber,
-  type Reader,
   type Readers,
 } from './readers.js';
-
-/** Retries as people write them: times with their unit, anything left out takes the default. */
-export interface RetryOptions {
-  /** Attempts in all, the first one included. Default 3. */
-  max?: number;
-  /** Delay before the second attempt; doubles with each further one. Default `'1s'`. */
-  base?: Duration;
-  /** The longest delay. Default `'60s'`. */
-  cap?: Duration;
-  /** `full` takes a random delay up to the computed one, `none` exactly that. Default `full`. */
-  jitter?: 'full' | 'none';
-}
+import { DEFAULT_RETRIES, retryReader, type RetryOptions } from './retry-options.js';
+import { readSymbols, type Symbols } from './symbols.js';
 
 export interface RetentionOptions {
   /** Default `'7d'`. */
@@ -122,7 +110,7 @@ export interface ResolvedOptions {
   readonly connectTimeout: number;
   readonly timezone: string;
   readonly environment: string;
-  readonly symbols: Readonly<Record<string, FieldSchedule | string>>;
+  readonly symbols: Symbols;
   readonly shellFiles: readonly string[];
   readonly urlHosts: readonly string[];
   readonly workerId: string | undefined;
@@ -130,8 +118,8 @@ export interface ResolvedOptions {
   readonly clock: Clock | undefined;
 }
 
-/** What is expected of a connection string. Without a database's name the driver would silently use `test`. */
-export const MONGO_URI = "a connection string with the database's name, like mongodb://host:27017/app";
+export const DEFAULT_QUEUE = 'default';
+export const DEFAULT_PRIORITY = 100;
 
 const DAY = 86_400_000;
 
@@ -140,7 +128,7 @@ const LONGEST_HEARTBEAT = 20_000;
 const GONE_WHEN_SILENT = 'a worker that is silent for a minute counts as gone, although it works';
 
 export const DEFAULTS = {
-  queues: ['default'],
+  queues: [DEFAULT_QUEUE],
   concurrency: 5,
   pollInterval: 5000,
   lockTimeout: 60_000,
@@ -149,7 +137,7 @@ export const DEFAULTS = {
   shutdownGrace: 30_000,
   timeout: 3_600_000,
   timeoutGrace: 5000,
-  retries: { max: 3, base: 1000, cap: 60_000, jitter: 'full' },
+  retries: DEFAULT_RETRIES,
   maxCrashes: 3,
   maxPayloadBytes: 256 * 1024,
   retention: { completed: 7 * DAY, failed: 30 * DAY, cancelled: 30 * DAY },
@@ -165,36 +153,10 @@ export const DEFAULTS = {
   clock: undefined,
 } as const satisfies Omit<ResolvedOptions, 'uri' | 'environment'>;
 
-export const DEFAULT_QUEUE = 'default';
-export const DEFAULT_PRIORITY = 100;
-
-const readRetries = record<RetryPolicy>({
-  max: wholeNumber(1, 1000),
-  base: duration(),
-  cap: duration(),
-  jitter: oneOf('full', 'none'),
-});
-
-/** A base longer than the default cap raises it; a cap below the base, given with it, is a mistake. */
-export const retryReader: Reader<Partial<RetryPolicy>> = (value, path, faults) => {
-  const read = readRetries(value, path, faults);
-  if (read?.base === undefined) return read;
-  if (read.cap === undefined) return read.base > DEFAULTS.retries.cap ? { ...read, cap: read.base } : read;
-  if (read.cap >= read.base) return read;
-  faults.push(`${path}.cap (${read.cap} ms) must not be shorter than ${path}.base (${read.base} ms)`);
-  return undefined;
-};
-
-interface RetentionMilliseconds {
-  completed: number;
-  failed: number;
-  cancelled: number;
-}
-
 /** As read: nested records may still be partial. */
 type ReadOptions = Omit<ResolvedOptions, 'retries' | 'retention' | 'workerId' | 'clock'> & {
   retries: Partial<RetryPolicy>;
-  retention: Partial<RetentionMilliseconds>;
+  retention: Partial<ResolvedOptions['retention']>;
   workerId: string;
   clock: Clock;
 };
@@ -213,7 +175,7 @@ const optionReaders: Readers<ReadOptions> = {
   retries: retryReader,
   maxCrashes: wholeNumber(1, 1000),
   maxPayloadBytes: wholeNumber(1024, 15 * 1024 * 1024),
-  retention: record<RetentionMilliseconds>({
+  retention: record<ResolvedOptions['retention']>({
     completed: duration(),
     failed: duration(),
     cancelled: duration(),
@@ -247,7 +209,12 @@ export function resolveOptions(input: unknown): ResolvedOptions {
     retries: Object.freeze({ ...DEFAULTS.retries, ...read.retries }),
     retention: Object.freeze({ ...DEFAULTS.retention, ...read.retention }),
   };
-  faults.push(...impossibleRelations(resolved));
+  const { lockTimeout, heartbeatInterval } = resolved;
+  if (lockTimeout <= heartbeatInterval) {
+    faults.push(
+      `options.lockTimeout (${lockTimeout} ms) must be longer than options.heartbeatInterval (${heartbeatInterval} ms)`,
+    );
+  }
   if (faults.length > 0) throw optionsError('INVALID_OPTIONS', faults);
   return Object.freeze({ ...resolved, queues: Object.freeze([...resolved.queues]) });
 }
@@ -260,51 +227,12 @@ function shortWithTheLock(lockTimeout: number): Pick<ResolvedOptions, 'sweepInte
   };
 }
 
-function impossibleRelations(options: ResolvedOptions): string[] {
-  const { lockTimeout, heartbeatInterval } = options;
-  const faults: string[] = [];
-  if (lockTimeout <= heartbeatInterval) {
-    faults.push(
-      `options.lockTimeout (${lockTimeout} ms) must be longer than options.heartbeatInterval (${heartbeatInterval} ms)`,
-    );
-  }
-  return faults;
-}
-
-export function optionsError(
-  code: 'INVALID_OPTIONS' | 'INVALID_ARGUMENT' | 'INVALID_ENVIRONMENT' | 'INVALID_SCHEDULE',
-  faults: string[],
-): ChronosError {
-  const list =
-    faults.length === 1
-      ? (faults[0] ?? '')
-      : `${faults.length} faults:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`;
-  return new ChronosError(code, list);
-}
-
-export function isMongoUri(value: unknown): value is string {
-  return typeof value === 'string' && /^mongodb(\+srv)?:\/\/[^/\s]+\/[^?\s]+/.test(value);
-}
-
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isAbsolutePath(value: unknown): value is string {
   return typeof value === 'string' && isAbsolute(value);
-}
-
-/** Names in capitals, so that they are told from everything else. */
-function readSymbols(value: unknown): Readonly<Record<string, FieldSchedule | string>> {
-  if (!isRecord(value)) throw new ChronosError('INVALID_OPTIONS', 'must be an object of rules by name');
-  for (const [symbol, rule] of Object.entries(value)) {
-    if (!/^[A-Z][A-Z0-9_]*$/.test(symbol)) {
-      throw new ChronosError('INVALID_OPTIONS', `a name must be like EVERY_SHIFT, got '${symbol}'`);
-    }
-    if (typeof rule === 'string') parseCron(rule);
-    else parseFields(rule);
-  }
-  return value as Record<string, FieldSchedule | string>;
 }
 
 function isClock(value: unknown): value is Clock {

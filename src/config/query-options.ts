@@ -1,7 +1,7 @@
 import { JOB_STATUSES, type JobStatus } from '../domain/job.js';
 import { checkJobId } from '../domain/names.js';
 import { EXECUTION_OUTCOMES, type ExecutionDocument } from '../domain/execution.js';
-import { optionsError } from './options.js';
+import { optionsError } from './options-error.js';
 import {
   matching,
   name,

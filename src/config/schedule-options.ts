@@ -16,7 +16,9 @@ import {
   type ScheduleDefinition,
 } from '../domain/schedule.js';
 import { isTimezone } from '../domain/time-zone.js';
-import { DEFAULT_PRIORITY, optionsError, retryReader, type RetryOptions } from './options.js';
+import { DEFAULT_PRIORITY } from './options.js';
+import { optionsError } from './options-error.js';
+import { retryReader, type RetryOptions } from './retry-options.js';
 import {
   duration,
   flag,
@@ -134,15 +136,6 @@ export interface ScheduleContext {
   timezone: string;
   symbols: ReadonlyMap<string, FieldSchedule | string>;
 }
-
-/** Names for the usual rhythms, at times when not everybody else is at work. */
-export const SYMBOLS: Readonly<Record<string, FieldSchedule>> = {
-  EVERY_MINUTE: { minutes: '*' },
-  EVERY_HOUR: { minutes: 1, hours: '*' },
-  EVERY_DAY: { minutes: 10, hours: 2 },
-  EVERY_WEEK: { minutes: 20, hours: 6, wday: 1 },
-  EVERY_MONTH: { minutes: 30, hours: 1, mday: 1 },
-};
 
 const CONSTRAINTS = {
   seconds: 'second',

@@ -1,5 +1,5 @@
 import type { DispatchOptions } from '../config/dispatch-options.js';
-import type { RetryOptions } from '../config/options.js';
+import type { RetryOptions } from '../config/retry-options.js';
 import type { Duration } from '../domain/duration.js';
 import type { Instant } from '../domain/instant.js';
 import type { JobHandle } from './job-handle.js';

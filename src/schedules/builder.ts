@@ -1,5 +1,5 @@
 import type { DispatchOptions } from '../config/dispatch-options.js';
-import type { RetryOptions } from '../config/options.js';
+import type { RetryOptions } from '../config/retry-options.js';
 import {
   looseCron,
   resolveSchedule,

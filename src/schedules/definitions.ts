@@ -1,5 +1,6 @@
 import { systemClock } from '../runtime/system-clock.js';
-import { SYMBOLS, type ScheduleContext } from '../config/schedule-options.js';
+import type { ScheduleContext } from '../config/schedule-options.js';
+import { SYMBOLS } from '../config/symbols.js';
 import type { ResolvedOptions } from '../config/options.js';
 import type { Draft } from '../dispatch/draft.js';
 import { ChronosError, toError } from '../domain/errors.js';

@@ -5,7 +5,7 @@ import {
   type PauseOptions,
   type ScheduleQueryOptions,
 } from '../config/call-options.js';
-import { optionsError } from '../config/options.js';
+import { optionsError } from '../config/options-error.js';
 import { resolveSchedule, type ScheduleContext, type ScheduleOptions } from '../config/schedule-options.js';
 import { checkedPayload } from '../dispatch/checked-payload.js';
 import type { Clock } from '../domain/clock.js';

@@ -1,5 +1,6 @@
 import type { ScheduleQueryOptions } from '../../config/call-options.js';
-import { resolveSchedule, SYMBOLS, type ScheduleOptions } from '../../config/schedule-options.js';
+import { resolveSchedule, type ScheduleOptions } from '../../config/schedule-options.js';
+import { SYMBOLS } from '../../config/symbols.js';
 import { ChronosError } from '../../domain/errors.js';
 import { parseInstant } from '../../domain/instant.js';
 import { nextRuns, occurrencesOf } from '../../domain/occurrences.js';

@@ -1,5 +1,5 @@
 import type { DispatchOptions } from '../../config/dispatch-options.js';
-import type { RetryOptions } from '../../config/options.js';
+import type { RetryOptions } from '../../config/retry-options.js';
 import { LONGEST_JOB_ID } from '../../domain/names.js';
 import type { JobFilterOptions, PageOptions } from '../../config/query-options.js';
 import type { JobView } from '../../dispatch/job-view.js';

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import {
   looseCron,
   resolveSchedule,
-  SYMBOLS,
   type ScheduleContext,
   type ScheduleOptions,
 } from '../../../src/config/schedule-options.js';
+import { SYMBOLS } from '../../../src/config/symbols.js';
 import { FREQUENCIES } from '../../../src/domain/frequencies.js';
 import { nextRuns, occurrencesOf } from '../../../src/domain/occurrences.js';
 import type { Rule } from '../../../src/domain/rule.js';

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { resolveSchedule, SYMBOLS, type ScheduleOptions } from '../../../src/config/schedule-options.js';
+import { resolveSchedule, type ScheduleOptions } from '../../../src/config/schedule-options.js';
+import { SYMBOLS } from '../../../src/config/symbols.js';
 import { hashOf, type ScheduleDefinition, type ScheduleDocument } from '../../../src/domain/schedule.js';
 import { changedSchedule, newSchedule, recountedFrom } from '../../../src/schedules/new-schedule.js';
 
