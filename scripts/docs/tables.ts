@@ -1,7 +1,6 @@
 // The parts of docs/ that the code knows better than any author: they are generated, and a test keeps them true.
 import ts from 'typescript';
-import { looseCron } from '../../src/config/schedule-options.js';
-import { FREQUENCIES, WEEKDAYS } from '../../src/domain/frequencies.js';
+import { FREQUENCIES, looseCron, WEEKDAYS } from '../../src/domain/frequencies.js';
 import { TRANSITIONS, type Transition } from '../../src/domain/transitions.js';
 
 export function transitionTable(): string {

@@ -1,3 +1,4 @@
+import { CRON_FIELDS, type CronField } from './cron.js';
 import { ChronosError } from './errors.js';
 import { jsonText } from './text.js';
 
@@ -95,6 +96,16 @@ export const WEEKDAYS = {
   fridays: [5],
   saturdays: [6],
 } as const satisfies Record<string, readonly number[]>;
+
+/** Splits an expression of the table into what it says and what may be replaced. */
+export function looseCron(marked: string): { cron: string; loose: CronField[] } {
+  const parts = marked.split(' ');
+  const named = CRON_FIELDS.slice(CRON_FIELDS.length - parts.length);
+  return {
+    cron: marked.replaceAll('~', ''),
+    loose: named.filter((_, index) => parts[index]?.startsWith('~')),
+  };
+}
 
 /** `'02:30'` → seconds of the day; also with seconds. Undefined when it is no time. */
 export function secondsOfDay(time: unknown): number | undefined {

@@ -1,26 +1,20 @@
 import type { DispatchOptions } from '../config/dispatch-options.js';
 import type { RetryOptions } from '../config/retry-options.js';
-import {
-  looseCron,
-  resolveSchedule,
-  type MisfireOptions,
-  type ScheduleContext,
-  type ScheduleOptions,
-} from '../config/schedule-options.js';
+import type { ConstraintName } from '../config/rule-options.js';
+import type { ScheduleContext } from '../config/rule-readers.js';
+import { readSchedule, type MisfireOptions, type ScheduleOptions } from '../config/schedule-options.js';
 import type { Draft } from '../dispatch/draft.js';
 import type { JobHandle } from '../dispatch/job-handle.js';
 import { readDuration, type Duration } from '../domain/duration.js';
 import { ChronosError } from '../domain/errors.js';
 import type { FieldSchedule } from '../domain/field-schedule.js';
-import { FREQUENCIES, secondsOfDay, WEEKDAYS, type FrequencyName } from '../domain/frequencies.js';
+import { FREQUENCIES, looseCron, secondsOfDay, WEEKDAYS, type FrequencyName } from '../domain/frequencies.js';
 import { parseInstant, type Instant } from '../domain/instant.js';
 import { nameFault } from '../domain/names.js';
 import { nextRuns, occurrencesOf } from '../domain/occurrences.js';
 import type { Misfire, Overlap } from '../domain/schedule.js';
 import type { JobContext } from '../worker/handler.js';
 import type { Definition, Said } from './definition.js';
-
-type ConstraintName = 'seconds' | 'minutes' | 'hours' | 'days' | 'months' | 'weekdays';
 
 type FrequencyMethods<B> = {
   [K in FrequencyName]: (...args: Parameters<(typeof FREQUENCIES)[K]['cron']>) => B;
@@ -374,12 +368,7 @@ export class ScheduleBuilder<A> {
     if (unsaid !== undefined) {
       throw new ChronosError('INVALID_SCHEDULE', `${where}.${unsaid} needs a value, got undefined`);
     }
-    const narrowing = options.between ?? options.except ?? options.startsAt ?? options.endsAt;
-    resolveSchedule(
-      narrowing === undefined ? options : { ...options, cron: '* * * * *' },
-      this.#host.context,
-      where,
-    );
+    readSchedule(options, this.#host.context, where);
   }
 
   #open(where: string): Said {

@@ -1,5 +1,6 @@
 import { resolveHandlerOptions, type ResolvedHandlerOptions } from '../config/handler-options.js';
-import { resolveSchedule, type ScheduleContext, type ScheduleOptions } from '../config/schedule-options.js';
+import type { ScheduleContext } from '../config/rule-readers.js';
+import { resolveSchedule, type ScheduleOptions } from '../config/schedule-options.js';
 import { checkedPayload } from '../dispatch/checked-payload.js';
 import type { CronField } from '../domain/cron.js';
 import type { Duration } from '../domain/duration.js';

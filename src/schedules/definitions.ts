@@ -1,5 +1,5 @@
 import { systemClock } from '../runtime/system-clock.js';
-import type { ScheduleContext } from '../config/schedule-options.js';
+import type { ScheduleContext } from '../config/rule-readers.js';
 import { SYMBOLS } from '../config/symbols.js';
 import type { ResolvedOptions } from '../config/options.js';
 import type { Draft } from '../dispatch/draft.js';

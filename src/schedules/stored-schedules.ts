@@ -6,7 +6,9 @@ import {
   type ScheduleQueryOptions,
 } from '../config/call-options.js';
 import { optionsError } from '../config/options-error.js';
-import { resolveSchedule, type ScheduleContext, type ScheduleOptions } from '../config/schedule-options.js';
+import { BASES, optionsOf } from '../config/rule-options.js';
+import type { ScheduleContext } from '../config/rule-readers.js';
+import { resolveSchedule, type ScheduleOptions } from '../config/schedule-options.js';
 import { checkedPayload } from '../dispatch/checked-payload.js';
 import type { Clock } from '../domain/clock.js';
 import { ChronosError, toError } from '../domain/errors.js';
@@ -100,8 +102,6 @@ interface DefinitionRequest {
   faults: Error[];
   loose?: NonNullable<Rule['loose']>;
 }
-
-const BASES = ['cron', 'fields', 'symbol', 'every'] as const;
 
 type Change = Partial<ScheduleDocument> & Pick<ScheduleDocument, 'decision'>;
 
@@ -358,28 +358,13 @@ function patched(
   const before = {
     ...{ taskType, payload, queue, priority, retries, timeout, maxRunningTime },
     ...{ misfire, overlap, jitter, maxRuns, enabled, environments, userId },
-    ...saidBy(rule),
+    ...(rule !== null && optionsOf(rule)),
   };
   const replaced = BASES.some((base) => patch[base] != null)
     ? Object.fromEntries(BASES.map((base) => [base, null]))
     : {};
   const merged = Object.entries({ ...before, ...replaced, ...patch }).filter(([, value]) => value !== null);
   return Object.fromEntries(merged) as unknown as Omit<NewSchedule, 'id' | 'isActive'>;
-}
-
-function saidBy(rule: Rule | null): ScheduleOptions {
-  if (rule === null) return {};
-  const { loose: _, only = {}, ...rest } = rule;
-  const constraints = {
-    seconds: only.second,
-    minutes: only.minute,
-    hours: only.hour,
-    days: only.day,
-    months: only.month,
-    weekdays: only.weekday,
-  };
-  const given = Object.entries({ ...rest, ...constraints }).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given);
 }
 
 function objectOf<T extends object>(value: T, where: string): T {

@@ -1,12 +1,8 @@
 import assert from 'node:assert/strict';
-import {
-  looseCron,
-  resolveSchedule,
-  type ScheduleContext,
-  type ScheduleOptions,
-} from '../../../src/config/schedule-options.js';
+import type { ScheduleContext } from '../../../src/config/rule-readers.js';
+import { resolveSchedule, type ScheduleOptions } from '../../../src/config/schedule-options.js';
 import { SYMBOLS } from '../../../src/config/symbols.js';
-import { FREQUENCIES } from '../../../src/domain/frequencies.js';
+import { FREQUENCIES, looseCron } from '../../../src/domain/frequencies.js';
 import { nextRuns, occurrencesOf } from '../../../src/domain/occurrences.js';
 import type { Rule } from '../../../src/domain/rule.js';
 
@@ -291,34 +287,5 @@ describe('resolveSchedule', () => {
       cron: '0 0 * * 0',
       timezone: 'UTC',
     });
-  });
-});
-
-describe('looseCron', () => {
-  for (const [marked, cron, loose] of [
-    ['* * * * *', '* * * * *', []],
-    ['~0 * * * *', '0 * * * *', ['minute']],
-    ['~0 ~0 ~1 ~1 *', '0 0 1 1 *', ['minute', 'hour', 'day', 'month']],
-    ['~0 ~0 * * ~0', '0 0 * * 0', ['minute', 'hour', 'weekday']],
-    ['~0 1,13 * * *', '0 1,13 * * *', ['minute']],
-    ['*/5 * * * * *', '*/5 * * * * *', []],
-    ['~0 ~0 * * * *', '0 0 * * * *', ['second', 'minute']],
-  ] as const) {
-    it(`J3 ${marked}`, () => assert.deepEqual(looseCron(marked), { cron, loose }));
-  }
-
-  it('J2 leaves no mark in any frequency', () => {
-    const args: Record<string, unknown[]> = {
-      everyXMinutes: [5],
-      hourlyAt: [5],
-      dailyAt: ['2:00'],
-      weeklyOn: [1],
-      monthlyOn: [1],
-      yearlyOn: [1],
-    };
-    for (const [name, { cron }] of Object.entries(FREQUENCIES)) {
-      const marked = (cron as (...given: unknown[]) => string)(...(args[name] ?? []));
-      assert.doesNotMatch(looseCron(marked).cron, /~/, name);
-    }
   });
 });

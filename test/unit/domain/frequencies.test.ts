@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { parseCron } from '../../../src/domain/cron.js';
-import { FREQUENCIES, secondsOfDay, WEEKDAYS, type FrequencyName } from '../../../src/domain/frequencies.js';
+import {
+  FREQUENCIES,
+  looseCron,
+  secondsOfDay,
+  WEEKDAYS,
+  type FrequencyName,
+} from '../../../src/domain/frequencies.js';
 import { nextRuns, occurrencesOf } from '../../../src/domain/occurrences.js';
 
 type Arguments = readonly unknown[];
@@ -280,6 +286,35 @@ describe('frequencies', () => {
     const wrong = times.filter((time) => time !== '02:30:15');
     for (const time of [...wrong, undefined, {}, ['02:30'], '002:30', '02:300', '02:30\n', 'ab:cd', '::']) {
       assert.equal(secondsOfDay(time), undefined, inspect(time));
+    }
+  });
+});
+
+describe('looseCron', () => {
+  for (const [marked, cron, loose] of [
+    ['* * * * *', '* * * * *', []],
+    ['~0 * * * *', '0 * * * *', ['minute']],
+    ['~0 ~0 ~1 ~1 *', '0 0 1 1 *', ['minute', 'hour', 'day', 'month']],
+    ['~0 ~0 * * ~0', '0 0 * * 0', ['minute', 'hour', 'weekday']],
+    ['~0 1,13 * * *', '0 1,13 * * *', ['minute']],
+    ['*/5 * * * * *', '*/5 * * * * *', []],
+    ['~0 ~0 * * * *', '0 0 * * * *', ['second', 'minute']],
+  ] as const) {
+    it(`J3 ${marked}`, () => assert.deepEqual(looseCron(marked), { cron, loose }));
+  }
+
+  it('J2 leaves no mark in any frequency', () => {
+    const args: Record<string, unknown[]> = {
+      everyXMinutes: [5],
+      hourlyAt: [5],
+      dailyAt: ['2:00'],
+      weeklyOn: [1],
+      monthlyOn: [1],
+      yearlyOn: [1],
+    };
+    for (const [name, { cron }] of Object.entries(FREQUENCIES)) {
+      const marked = (cron as (...given: unknown[]) => string)(...(args[name] ?? []));
+      assert.doesNotMatch(looseCron(marked).cron, /~/, name);
     }
   });
 });
