@@ -77,6 +77,15 @@ export function line(
   return { owed, active: active?.id ?? runsOf(owed)[0]?.id ?? schedule.active };
 }
 
+/** Owed runs that may start: all of them where they may overlap, otherwise the one whose turn it is. */
+export function releasable(
+  { overlap }: Pick<ScheduleDocument, 'overlap'>,
+  { owed, active }: Pick<Placed, 'owed' | 'active'>,
+): OwedRun[] {
+  const runs = runsOf(owed);
+  return overlap === 'allow' ? runs : runs.filter(({ id }) => id === active);
+}
+
 /** What a person triggered is counted nowhere. */
 function isOfCalendar({ id }: OwedRun): boolean {
   return id.includes('@');

@@ -7,6 +7,7 @@ import { PeriodicService } from '../runtime/service.js';
 import type { ScheduleScope } from '../store/due-schedules.js';
 import type { Store } from '../store/store.js';
 import type { Decisions } from './decisions.js';
+import type { Fulfilment } from './fulfilment.js';
 import { unreadable } from './readable.js';
 import type { Registrar } from './registrar.js';
 import { TURN, type Turn } from './turn.js';
@@ -24,6 +25,7 @@ export interface MaterialiserParts {
   store: Pick<Store, 'findDueSchedules' | 'findOwingSchedules' | 'findSchedules' | 'nextScheduleAt'>;
   turn: Turn;
   decisions: Decisions;
+  fulfilment: Fulfilment;
   registrar: Registrar;
   environment: string;
   pollInterval: number;
@@ -103,7 +105,7 @@ export class Materialiser extends PeriodicService {
 
   /** One round of decisions; adds the jobs it made, and returns how long to wait for the next, less than 0 for not at all. */
   async #round(scope: ScheduleScope, made: JobDocument[], outOfTurn = false): Promise<number> {
-    const { decisions, turn, pollInterval, random } = this.#parts;
+    const { decisions, fulfilment, turn, pollInterval, random } = this.#parts;
     const now = this.clock.now();
     const { due, owing, freed, next, isFull } = await this.#find(scope, now);
     const mine = outOfTurn || due.length + owing.length === 0 || (await turn.isMine(scope));
@@ -113,7 +115,7 @@ export class Materialiser extends PeriodicService {
       schedules.length === 0 ? { won: [], lost: 0, hopeless: [] } : await decisions.decide(schedules, now);
     for (const id of hopeless) this.#setAside(id);
     turn.observe(won.length, lost);
-    if (won.length > 0) made.push(...(await decisions.carryOut(won, now)));
+    if (won.length > 0) made.push(...(await fulfilment.carryOut(won, now)));
     const plans = new Map(won.map(({ schedule, plan }) => [schedule._id, plan]));
     for (const schedule of readable) this.#follow(schedule, plans.get(schedule._id) ?? schedule);
     if (!mine) return Math.min(pollInterval, TURN * (0.5 + random() / 2));

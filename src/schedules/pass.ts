@@ -5,7 +5,11 @@ import { plan, planTrigger, type Plan } from '../domain/plan.js';
 import { occurrenceId, type OwedSkip, type ScheduleDocument } from '../domain/schedule.js';
 import { isUncertain } from '../store/faults.js';
 import type { Store } from '../store/store.js';
-import { jobOf, occurrencesIn, releasable, type Decided, type Decisions } from './decisions.js';
+import type { Decided, Decisions } from './decisions.js';
+import type { Fulfilment } from './fulfilment.js';
+import { jobOf } from './job-of-run.js';
+import { occurrencesIn, see } from './seen-schedule.js';
+import { releasable } from '../domain/overlaps.js';
 import type { Definition } from './definition.js';
 import { isMeantFor, type Definitions } from './definitions.js';
 import { changedSchedule, newSchedule } from './new-schedule.js';
@@ -29,10 +33,11 @@ export interface PassEntry {
 }
 
 export interface PassParts {
-  store: Pick<Store, 'findSchedule' | 'findJob'>;
+  store: Pick<Store, 'findSchedule' | 'findJob' | 'findRuns'>;
   clock: Clock;
   definitions: Definitions;
   decisions: Decisions;
+  fulfilment: Fulfilment;
   environment: string;
   runInPlace: (job: JobDocument) => Promise<boolean>;
   /** Where what is left of an inline run that crashed is found again. */
@@ -71,7 +76,7 @@ export class Pass {
 
   /** The same without writing anything: what would run. */
   async preview(at: Date | undefined): Promise<PassEntry[]> {
-    const { store, clock, decisions, definitions } = this.#parts;
+    const { store, clock, definitions } = this.#parts;
     const now = clock.now();
     const entries: PassEntry[] = [];
     for (const definition of definitions.inOrder()) {
@@ -85,7 +90,7 @@ export class Pass {
             ? known
             : { ...known, ...changedSchedule(known, said, hash, now) };
       const refused = this.#refused(definition) ?? inactive(stored);
-      const [seen] = refused === undefined ? await decisions.see([stored]) : [];
+      const [seen] = refused === undefined ? await see(store, [stored]) : [];
       if (refused !== undefined) entries.push(...refused);
       else if (seen !== undefined) {
         const { schedule, active } = seen;
@@ -141,9 +146,7 @@ export class Pass {
         ? await this.#runInPlace(definition, decided, now)
         : await this.#enqueue(definition, decided, now);
       entries.push(...carried);
-      const ran =
-        isInline(definition) &&
-        releasable(decided.schedule, decided.plan.owed, decided.plan.active).length > 0;
+      const ran = isInline(definition) && releasable(decided.schedule, decided.plan).length > 0;
       if (at === undefined && ran) continue;
       return entries.length > 0 ? entries : [await this.#inTheWay(schedule, now)];
     }
@@ -154,7 +157,7 @@ export class Pass {
 
   /** Nothing was made and nothing skipped: the current run is of the occurrence itself, or others wait for it. */
   async #inTheWay(schedule: ScheduleDocument, now: Date): Promise<PassEntry> {
-    const [seen] = await this.#parts.decisions.see([schedule]);
+    const [seen] = await see(this.#parts.store, [schedule]);
     if (seen?.active == null || schedule.overlap !== 'skip') return entry(schedule._id, 'skipped', WAITS);
     const { id, since } = seen.active;
     return entry(schedule._id, 'skipped', runningReason(schedule._id, now.getTime() - since.getTime()), id);
@@ -176,23 +179,23 @@ export class Pass {
     at: Date | undefined,
     now: Date,
   ): Promise<{ decided: Decided | undefined; lost: boolean }> {
-    const { decisions } = this.#parts;
+    const { store, decisions } = this.#parts;
     if (at === undefined) {
       const isDue = (schedule.nextRunAt !== null && schedule.nextRunAt <= now) || schedule.owed.length > 0;
       if (!isDue) return { decided: undefined, lost: false };
       const { won, lost } = await decisions.decide([schedule], now);
       return { decided: won[0], lost: lost > 0 };
     }
-    const [seen] = await decisions.see([schedule]);
+    const [seen] = await see(store, [schedule]);
     const frozen = seen && frozenPlan(seen.schedule, seen.active, at);
     if (seen === undefined || frozen === undefined) return { decided: undefined, lost: false };
-    const [decided] = await decisions.store([{ schedule: seen.schedule, plan: frozen }]);
-    return { decided, lost: decided === undefined };
+    const { won } = await decisions.store([{ schedule: seen.schedule, plan: frozen }]);
+    return { decided: won[0], lost: won.length === 0 };
   }
 
   async #enqueue({ name }: Definition, decided: Decided, now: Date): Promise<PassEntry[]> {
-    const runs = releasable(decided.schedule, decided.plan.owed, decided.plan.active);
-    const made = new Set((await this.#parts.decisions.carryOut([decided], now)).map(({ _id }) => _id));
+    const runs = releasable(decided.schedule, decided.plan);
+    const made = new Set((await this.#parts.fulfilment.carryOut([decided], now)).map(({ _id }) => _id));
     return [
       ...runs.map(({ id, at }) =>
         made.has(id)
@@ -204,15 +207,15 @@ export class Pass {
   }
 
   async #runInPlace({ name }: Definition, decided: Decided, now: Date): Promise<PassEntry[]> {
-    const { decisions, inlineQueue } = this.#parts;
+    const { fulfilment, inlineQueue } = this.#parts;
     const { schedule, plan: made } = decided;
-    await decisions.concludeRest([decided]);
+    await fulfilment.concludeRest([decided]);
     const entries: PassEntry[] = [];
-    for (const run of releasable(schedule, made.owed, made.active)) {
+    for (const run of releasable(schedule, made)) {
       const job = jobOf(schedule, run, now);
       const once = { ...job, queue: inlineQueue, nextRunAt: run.at, retries: { ...job.retries, max: 1 } };
       entries.push(await this.#runOne(name, once));
-      await decisions.dropRun(schedule, run.id);
+      await fulfilment.dropRun(schedule, run.id);
     }
     return [...entries, ...skipsOf(made).map((skip) => skippedEntry(name, skip))];
   }

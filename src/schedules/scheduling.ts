@@ -7,6 +7,7 @@ import type { WorkerEngine } from '../worker/engine.js';
 import type { HandlerRegistry } from '../worker/handler-registry.js';
 import { Decisions } from './decisions.js';
 import type { Definitions } from './definitions.js';
+import { Fulfilment } from './fulfilment.js';
 import { Materialiser } from './materialiser.js';
 import { Pass } from './pass.js';
 import { Registrar } from './registrar.js';
@@ -39,7 +40,8 @@ export interface Scheduling {
 export function openScheduling(parts: SchedulingParts): Scheduling {
   const { store, clock, events, random, options, registry, definitions, engine, workerId, patience } = parts;
   const { queues, environment, pollInterval, executionRetention, maxPayloadBytes } = options;
-  const decisions = new Decisions({
+  const decisions = new Decisions({ store, events });
+  const fulfilment = new Fulfilment({
     store,
     clock,
     events,
@@ -51,7 +53,18 @@ export function openScheduling(parts: SchedulingParts): Scheduling {
   });
   const registrar = new Registrar({ store, clock, events, definitions });
   const materialiser = new Materialiser({
-    ...{ clock, events, random, store, decisions, registrar, environment, pollInterval, patience },
+    ...{
+      clock,
+      events,
+      random,
+      store,
+      decisions,
+      fulfilment,
+      registrar,
+      environment,
+      pollInterval,
+      patience,
+    },
     turn: new Turn({ clock, workerId, store }),
   });
   const wake = (): void => {
@@ -61,7 +74,7 @@ export function openScheduling(parts: SchedulingParts): Scheduling {
     registrar,
     materialiser,
     stored: new StoredSchedules({
-      ...{ store, clock, registry, decisions, maxPayloadBytes },
+      ...{ store, clock, registry, decisions, fulfilment, maxPayloadBytes },
       context: definitions.context,
       nudge: wake,
       look: (scheduleId) => {
@@ -69,7 +82,7 @@ export function openScheduling(parts: SchedulingParts): Scheduling {
       },
     }),
     pass: new Pass({
-      ...{ store, clock, definitions, decisions, environment },
+      ...{ store, clock, definitions, decisions, fulfilment, environment },
       runInPlace: (job) => engine.runInPlace(job),
       // One that this process serves: what crashed in place is found by the next pass.
       inlineQueue: queues.includes(DEFAULT_QUEUE) ? DEFAULT_QUEUE : (queues[0] ?? DEFAULT_QUEUE),

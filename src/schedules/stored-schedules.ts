@@ -30,7 +30,9 @@ import { newJobId } from '../store/bson.js';
 import type { Store } from '../store/store.js';
 import type { HandlerRegistry } from '../worker/handler-registry.js';
 import { applySchema } from '../worker/payload-schema.js';
-import type { Decisions, Seen } from './decisions.js';
+import type { Decisions } from './decisions.js';
+import type { Fulfilment } from './fulfilment.js';
+import { see, type Seen } from './seen-schedule.js';
 import { assertRuns } from './definition.js';
 import { changedSchedule, newSchedule, recountedFrom } from './new-schedule.js';
 import { unreadable } from './readable.js';
@@ -88,6 +90,7 @@ export interface StoredSchedulesParts {
   context: ScheduleContext;
   maxPayloadBytes: number;
   decisions: Decisions;
+  fulfilment: Fulfilment;
   /** The schedules changed: whoever materialises in this process need not wait for the stream. */
   nudge: () => void;
   /** A run was put in line: it goes as soon as the one before it ends here. */
@@ -206,7 +209,7 @@ export class StoredSchedules {
 
   /** Runs it once now, besides its occurrences, by the rules of its overlap policy. Also while it is paused. */
   async trigger(id: string): Promise<TriggerAnswer> {
-    const { decisions, clock } = this.#parts;
+    const { decisions, fulfilment, clock } = this.#parts;
     for (let tries = 1; tries <= MOST_TRIES; tries++) {
       const seen = await this.#see(id);
       if (seen === null) return { triggered: false, reason: 'notFound' };
@@ -220,9 +223,9 @@ export class StoredSchedules {
         const runningFor = now.getTime() - (inTheWay?.since ?? now).getTime();
         return { triggered: false, reason: 'running', jobId: inTheWay?.id ?? '', runningFor };
       }
-      const won = await decisions.store([{ schedule, plan }]);
+      const { won } = await decisions.store([{ schedule, plan }]);
       if (won.length === 0) continue;
-      await decisions.carryOut(won, now);
+      await fulfilment.carryOut(won, now);
       this.#parts.look(id);
       return { triggered: true, jobId };
     }
@@ -231,7 +234,7 @@ export class StoredSchedules {
 
   /** Makes the jobs of past occurrences that have none, from one instant to another, both included. */
   async backfill(id: string, from: Instant, to: Instant): Promise<BackfillAnswer> {
-    const { decisions, clock, store, context } = this.#parts;
+    const { decisions, fulfilment, clock, store, context } = this.#parts;
     const first = parseInstant(from, context.timezone, 'backfill() from');
     const last = parseInstant(to, context.timezone, 'backfill() to');
     for (let tries = 1; tries <= MOST_TRIES; tries++) {
@@ -246,9 +249,9 @@ export class StoredSchedules {
       const missing = runs.filter((run) => !existing.has(run.id));
       const answer = { occurrences: runs.length, existing: existing.size };
       if (missing.length === 0) return answer;
-      const won = await decisions.store([{ schedule, plan: planBackfill(schedule, missing, active) }]);
+      const { won } = await decisions.store([{ schedule, plan: planBackfill(schedule, missing, active) }]);
       if (won.length === 0) continue;
-      await decisions.carryOut(won, now);
+      await fulfilment.carryOut(won, now);
       this.#parts.look(id);
       return answer;
     }
@@ -269,7 +272,7 @@ export class StoredSchedules {
 
   async #see(id: string): Promise<Seen | null> {
     const schedule = await this.#find(id);
-    return schedule === null ? null : ((await this.#parts.decisions.see([schedule]))[0] ?? null);
+    return schedule === null ? null : ((await see(this.#parts.store, [schedule]))[0] ?? null);
   }
 
   async #find(id: string): Promise<ScheduleDocument | null> {

@@ -4,6 +4,7 @@ import type { JobDocument } from '../../src/domain/job.js';
 import { OVERLAPS, type Overlap } from '../../src/domain/schedule.js';
 import { EventBus } from '../../src/runtime/event-bus.js';
 import { Decisions } from '../../src/schedules/decisions.js';
+import { Fulfilment } from '../../src/schedules/fulfilment.js';
 import { Materialiser } from '../../src/schedules/materialiser.js';
 import { Turn } from '../../src/schedules/turn.js';
 import type { Registrar } from '../../src/schedules/registrar.js';
@@ -362,7 +363,8 @@ describe('materialising', () => {
     return new Materialiser({
       ...{ clock, events, store, random: () => 0, environment: 'test', pollInterval: 5000 },
       patience: () => 1,
-      decisions: new Decisions({ store, clock, events, skipRetention: DAY, cancel, nudge }),
+      decisions: new Decisions({ store, events }),
+      fulfilment: new Fulfilment({ store, clock, events, skipRetention: DAY, cancel, nudge }),
       turn: new Turn({ clock, store, workerId: 'me' }),
       registrar: { names: [] } as unknown as Registrar,
     });
@@ -471,7 +473,7 @@ describe('materialising', () => {
         const store = createStore(database.collections);
         // Inserted and run to its end; whoever decided it died before taking it off the list.
         const later = aSchedule({ ...fields, _id: 's' });
-        await new Decisions({
+        await new Fulfilment({
           store: { ...store, dropOwed: async () => undefined },
           ...{ clock, events: new EventBus(), skipRetention: DAY },
           cancel: async () => undefined,

@@ -3,6 +3,7 @@ import type { ScheduleDocument } from '../../src/domain/schedule.js';
 import type { ScheduleScope } from '../../src/store/due-schedules.js';
 import { EventBus } from '../../src/runtime/event-bus.js';
 import type { Decisions } from '../../src/schedules/decisions.js';
+import type { Fulfilment } from '../../src/schedules/fulfilment.js';
 import { Materialiser } from '../../src/schedules/materialiser.js';
 import { Turn } from '../../src/schedules/turn.js';
 import type { Registrar } from '../../src/schedules/registrar.js';
@@ -93,6 +94,7 @@ describe('keys examined, beside 4,000 future and 1,000 paused schedules', () => 
       patience: () => 1,
       registrar: { names: [] } as unknown as Registrar,
       decisions: {} as Decisions,
+      fulfilment: {} as Fulfilment,
       turn: new Turn({ clock, store, workerId: 'me' }),
     });
     const work = await measure(() => materialiser.collect('all'));

@@ -5,6 +5,7 @@ import { Sweeper } from '../../../src/maintenance/sweeper.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
 import type { PeriodicService } from '../../../src/runtime/service.js';
 import type { Decisions } from '../../../src/schedules/decisions.js';
+import type { Fulfilment } from '../../../src/schedules/fulfilment.js';
 import { Materialiser } from '../../../src/schedules/materialiser.js';
 import type { Turn } from '../../../src/schedules/turn.js';
 import type { Registrar } from '../../../src/schedules/registrar.js';
@@ -141,6 +142,7 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
       pollInterval: 5000,
       patience: () => 1,
       decisions: {} as Decisions,
+      fulfilment: {} as Fulfilment,
       registrar: { names: [], registerNew: async () => undefined } as unknown as Registrar,
       turn: { observe: () => undefined, end: async () => undefined } as unknown as Turn,
       store: {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { JobDocument } from '../../../src/domain/job.js';
+import { releasable } from '../../../src/domain/overlaps.js';
 import type { Plan } from '../../../src/domain/plan.js';
 import {
   jitterOf,
@@ -10,7 +11,10 @@ import {
   type SkipDocument,
 } from '../../../src/domain/schedule.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
-import { Decisions, jobOf, releasable, type Decided } from '../../../src/schedules/decisions.js';
+import { Decisions, type Decided, type DecisionsParts } from '../../../src/schedules/decisions.js';
+import { Fulfilment, type FulfilmentParts } from '../../../src/schedules/fulfilment.js';
+import { jobOf } from '../../../src/schedules/job-of-run.js';
+import { see } from '../../../src/schedules/seen-schedule.js';
 import type { Run } from '../../../src/store/active-runs.js';
 import type { BulkResult } from '../../../src/store/enqueue.js';
 import { aJob } from '../../support/a-job.js';
@@ -41,10 +45,14 @@ function decided(fields: Partial<ScheduleDocument>, cancel: string | null = null
   return { schedule, plan: { nextRunAt, lastRunAt, runs, owed, active, cancel } };
 }
 
-describe('Decisions', () => {
+type Store = DecisionsParts['store'] & FulfilmentParts['store'];
+
+describe('Decisions and their fulfilment', () => {
   let clock: ManualClock;
   let events: EventBus;
+  let store: Store;
   let decisions: Decisions;
+  let fulfilment: Fulfilment;
   let calls: string[];
   let inserted: JobDocument[];
   let recorded: SkipDocument[];
@@ -63,42 +71,41 @@ describe('Decisions', () => {
     refusedSkips = new Map();
     win = (ids) => ids;
     insert = (jobs) => jobs.map(({ _id: id }) => ({ id, duplicate: false }));
-    decisions = new Decisions({
-      clock,
-      events,
-      skipRetention: HOUR,
+    store = {
+      decideSchedules: async (_, list) => {
+        calls.push(`decide ${list.map(({ schedule }) => schedule._id).join(' ')}`);
+        return { won: new Set(win(list.map(({ schedule }) => schedule._id))), refused };
+      },
+      dropOwed: async (done) => {
+        for (const { scheduleId, kind, ids } of done)
+          calls.push(`drop ${kind} ${scheduleId}: ${ids.join(' ')}`);
+      },
+      enqueueMany: async (jobs) => {
+        calls.push(`insert ${jobs.map(({ _id }) => _id).join(' ')}`);
+        const results = insert(jobs);
+        inserted.push(...jobs);
+        return results;
+      },
+      recordSkips: async (skips) => {
+        calls.push(`record ${skips.map(({ _id }) => _id).join(' ')}`);
+        recorded.push(...skips);
+        return refusedSkips;
+      },
+      findRuns: async (ids) => {
+        calls.push(`find ${ids.join(' ')}`);
+        return new Map(runs.filter(({ _id }) => ids.includes(_id)).map((one) => [one._id, one]));
+      },
+      changeSchedule: async ({ _id }, fields) => {
+        calls.push(`change ${_id}`);
+        disabled.push(fields);
+        return true;
+      },
+    };
+    decisions = new Decisions({ store, events });
+    fulfilment = new Fulfilment({
+      ...{ store, clock, events, skipRetention: HOUR },
       cancel: async (jobId, reason) => calls.push(`cancel ${jobId}: ${reason}`),
       nudge: () => calls.push('nudge'),
-      store: {
-        decideSchedules: async (_, list) => {
-          calls.push(`decide ${list.map(({ schedule }) => schedule._id).join(' ')}`);
-          return { won: new Set(win(list.map(({ schedule }) => schedule._id))), refused };
-        },
-        dropOwed: async (done) => {
-          for (const { scheduleId, kind, ids } of done)
-            calls.push(`drop ${kind} ${scheduleId}: ${ids.join(' ')}`);
-        },
-        enqueueMany: async (jobs) => {
-          calls.push(`insert ${jobs.map(({ _id }) => _id).join(' ')}`);
-          const results = insert(jobs);
-          inserted.push(...jobs);
-          return results;
-        },
-        recordSkips: async (skips) => {
-          calls.push(`record ${skips.map(({ _id }) => _id).join(' ')}`);
-          recorded.push(...skips);
-          return refusedSkips;
-        },
-        findRuns: async (ids) => {
-          calls.push(`find ${ids.join(' ')}`);
-          return new Map(runs.filter(({ _id }) => ids.includes(_id)).map((one) => [one._id, one]));
-        },
-        changeSchedule: async ({ _id }, fields) => {
-          calls.push(`change ${_id}`);
-          disabled.push(fields);
-          return true;
-        },
-      },
     });
   });
 
@@ -161,7 +168,7 @@ describe('Decisions', () => {
       const [createdAt, startedAt, firstStartedAt] = [after(1), after(2), after(3)];
       const since = async (job: Run | undefined, owed: OwedRun[] = []): Promise<Date | undefined> => {
         runs = job === undefined ? [] : [job];
-        return (await decisions.see([aSchedule({ active: id, owed })]))[0]?.active?.since;
+        return (await see(store, [aSchedule({ active: id, owed })]))[0]?.active?.since;
       };
       const job = aJob({ _id: id, createdAt });
       assert.deepEqual(await since(job), createdAt);
@@ -177,7 +184,7 @@ describe('Decisions', () => {
   describe('carryOut', () => {
     it('C7 first the job, then the record, then off the list, last the cancel', async () => {
       const one = decided({ owed: [run(1), run(2), skip(3)], active: run(1).id, overlap: 'queue' }, 's@0');
-      const made = await decisions.carryOut([one], after(HOUR));
+      const made = await fulfilment.carryOut([one], after(HOUR));
       assert.deepEqual(calls, [
         `insert ${run(1).id}`,
         'nudge',
@@ -196,7 +203,7 @@ describe('Decisions', () => {
       const troubles = recordEvents(events, 'worker:trouble');
       const one = decided({ owed: [run(1)], active: run(1).id });
       insert = ([first]) => [{ id: first!._id, error: new Error('refused') }];
-      assert.deepEqual(await decisions.carryOut([one], after(HOUR)), []);
+      assert.deepEqual(await fulfilment.carryOut([one], after(HOUR)), []);
       assert.deepEqual(
         troubles.map(({ event }) => (event as { error: Error }).error.message),
         ['refused'],
@@ -204,7 +211,7 @@ describe('Decisions', () => {
       insert = () => {
         throw new Error('no connection');
       };
-      await assert.rejects(decisions.carryOut([one], after(HOUR)), { message: 'no connection' });
+      await assert.rejects(fulfilment.carryOut([one], after(HOUR)), { message: 'no connection' });
       assert.deepEqual(
         calls.filter((call) => !call.startsWith('insert')),
         [],
@@ -216,7 +223,7 @@ describe('Decisions', () => {
       insert = (jobs) => jobs.map(({ _id: id }, index) => ({ id, duplicate: index === 0 }));
       clock.advance(HOUR + 30);
       const one = decided({ owed: [run(0), run(1)], overlap: 'allow' });
-      const made = await decisions.carryOut([one], clock.now());
+      const made = await fulfilment.carryOut([one], clock.now());
       assert.deepEqual(
         made.map(({ _id }) => _id),
         [run(1).id],
@@ -231,7 +238,7 @@ describe('Decisions', () => {
     it('D13 a skip is kept with all that is known of it, and said', async () => {
       const skipped = recordEvents(events, 'schedule:skipped');
       const entry: OwedSkip = { ...skip(1), activeId: 's@0', runningFor: 77 };
-      await decisions.carryOut([decided({ owed: [entry] })], after(HOUR));
+      await fulfilment.carryOut([decided({ owed: [entry] })], after(HOUR));
       const { kind: _, id, ...rest } = entry;
       assert.deepEqual(recorded, [
         { ...rest, _id: id, scheduleId: 's', expiresAt: after(HOUR, entry.since) },
@@ -260,7 +267,7 @@ describe('Decisions', () => {
         const owed = [{ ...run(1), id: occurrenceId(_id, after(HOUR)) }];
         return decided({ _id, owed, active: owed[0]!.id });
       });
-      await decisions.carryOut(list, after(HOUR)).catch(() => undefined);
+      await fulfilment.carryOut(list, after(HOUR)).catch(() => undefined);
       assert.deepEqual(
         calls.filter((call) => call.startsWith('drop')),
         ['a', 'z'].map((id) => `drop run ${id}: ${occurrenceId(id, after(HOUR))}`),
@@ -323,7 +330,7 @@ describe('Decisions', () => {
     it('B10 released are all where they may overlap, otherwise the one whose turn it is', () => {
       const owed: Plan['owed'] = [run(1), skip(2), run(3)];
       const released = (overlap: ScheduleDocument['overlap'], active: string | null): string[] =>
-        releasable(aSchedule({ overlap }), owed, active).map(({ id }) => id);
+        releasable({ overlap }, { owed, active }).map(({ id }) => id);
       assert.deepEqual(released('allow', null), [run(1).id, run(3).id]);
       for (const overlap of ['skip', 'queue', 'replace'] as const) {
         assert.deepEqual(released(overlap, run(3).id), [run(3).id]);

@@ -3,6 +3,7 @@ import type { Plan } from '../../../src/domain/plan.js';
 import type { OwedRun, ScheduleDocument } from '../../../src/domain/schedule.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
 import type { Decided, DecisionRound, Decisions } from '../../../src/schedules/decisions.js';
+import type { Fulfilment } from '../../../src/schedules/fulfilment.js';
 import { Materialiser } from '../../../src/schedules/materialiser.js';
 import { Turn } from '../../../src/schedules/turn.js';
 import type { Registrar } from '../../../src/schedules/registrar.js';
@@ -66,11 +67,13 @@ describe('Materialiser', () => {
           calls.push(`decide ${schedules.map(({ _id }) => _id).join(' ')}`);
           return { won: [], lost: 0, hopeless: [], ...decide(schedules) };
         },
+      } as unknown as Decisions,
+      fulfilment: {
         carryOut: async (won: readonly Decided[]) => {
           if (won.length > 0) calls.push(`carry out ${won.map(({ schedule }) => schedule._id).join(' ')}`);
           return [];
         },
-      } as unknown as Decisions,
+      } as unknown as Fulfilment,
       store: {
         findDueSchedules: async (scope, now, limit) => {
           scopes.push(scope);

@@ -6,8 +6,9 @@ import { EventBus } from '../../../src/runtime/event-bus.js';
 import type { ScheduleBuilder } from '../../../src/schedules/builder.js';
 import { Decisions, type DecisionsParts } from '../../../src/schedules/decisions.js';
 import { Definitions } from '../../../src/schedules/definitions.js';
+import { Fulfilment, type FulfilmentParts } from '../../../src/schedules/fulfilment.js';
 import { newSchedule } from '../../../src/schedules/new-schedule.js';
-import { Pass, type PassEntry } from '../../../src/schedules/pass.js';
+import { Pass, type PassEntry, type PassParts } from '../../../src/schedules/pass.js';
 import { HandlerRegistry } from '../../../src/worker/handler-registry.js';
 import { ManualClock } from '../../support/manual-clock.js';
 
@@ -23,7 +24,9 @@ class Memory {
   rounds = 0;
   writes = 0;
 
-  readonly decisionStore: DecisionsParts['store'] = {
+  readonly store: PassParts['store'] & DecisionsParts['store'] & FulfilmentParts['store'] = {
+    findSchedule: async (id) => this.schedules.get(id) ?? null,
+    findJob: async (id) => this.jobs.get(id) ?? null,
     decideSchedules: async (token, decisions) => {
       this.rounds++;
       this.writes++;
@@ -92,21 +95,18 @@ describe('a pass over the definitions', () => {
     clock.advance(MINUTE);
     const ran: string[] = [];
     const isStopped = (): boolean => stopAfterFirst && ran.length > 0;
+    const { store } = memory;
+    const events = new EventBus();
     const pass = new Pass({
       clock,
       definitions,
       environment: 'test',
       inlineQueue: 'default',
       isStopped,
-      store: {
-        findSchedule: async (id) => memory.schedules.get(id) ?? null,
-        findJob: async (id) => memory.jobs.get(id) ?? null,
-      },
-      decisions: new Decisions({
-        store: memory.decisionStore,
-        clock,
-        events: new EventBus(),
-        skipRetention: MINUTE,
+      store,
+      decisions: new Decisions({ store, events }),
+      fulfilment: new Fulfilment({
+        ...{ store, clock, events, skipRetention: MINUTE },
         cancel: async () => undefined,
         nudge: () => undefined,
       }),
