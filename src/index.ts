@@ -60,7 +60,7 @@ export type { Count } from './store/list-jobs.js';
 export type { BoundDraft, ScheduleBuilder } from './schedules/builder.js';
 export type { DaemonReport } from './schedules/daemon.js';
 export type { Definition } from './schedules/definition.js';
-export type { PassEntry } from './schedules/pass.js';
+export type { PassEntry } from './schedules/pass-entry.js';
 export type { StoredSchedule } from './schedules/schedule-view.js';
 export type {
   BackfillAnswer,

@@ -2,7 +2,7 @@ import { readPassOptions, type PassOptions } from './config/call-options.js';
 import type { JobDocument } from './domain/job.js';
 import type { Lifetime } from './lifetime.js';
 import type { EventBus } from './runtime/event-bus.js';
-import type { PassEntry } from './schedules/pass.js';
+import type { PassEntry } from './schedules/pass-entry.js';
 
 /** What one pass came to. */
 export interface PassReport {
@@ -39,7 +39,7 @@ async function makePass(
   await refreshClock();
   const { pass, registrar, materialiser } = scheduling;
   const when = at ?? clock.now();
-  if (dryRun) return { at: when, entries: await pass.preview(at), executed: 0, failed: 0 };
+  if (dryRun) return { at: when, entries: await scheduling.preview(at), executed: 0, failed: 0 };
 
   const began = clock.monotonic();
   let failed = 0;

@@ -104,6 +104,11 @@ export function assertRuns(
   );
 }
 
+/** A one-pass run executes it in place. */
+export function isInline({ schedule }: Definition): boolean {
+  return schedule.queue === null;
+}
+
 function nameFor({ task, payload }: Said): string {
   const what = task.kind === 'closure' ? task.source : task.kind === 'taskType' ? task.taskType : null;
   return `${task.label}-${hashOf([what, payload ?? null])}`;

@@ -10,6 +10,8 @@ import type { Definitions } from './definitions.js';
 import { Fulfilment } from './fulfilment.js';
 import { Materialiser } from './materialiser.js';
 import { Pass } from './pass.js';
+import type { PassEntry } from './pass-entry.js';
+import { previewPass } from './pass-preview.js';
 import { Registrar } from './registrar.js';
 import { StoredSchedules } from './stored-schedules.js';
 import { Turn } from './turn.js';
@@ -34,6 +36,8 @@ export interface Scheduling {
   materialiser: Materialiser;
   stored: StoredSchedules;
   pass: Pass;
+  /** What a pass would do. */
+  preview: (at: Date | undefined) => Promise<PassEntry[]>;
   detach: () => void;
 }
 
@@ -88,6 +92,7 @@ export function openScheduling(parts: SchedulingParts): Scheduling {
       inlineQueue: queues.includes(DEFAULT_QUEUE) ? DEFAULT_QUEUE : (queues[0] ?? DEFAULT_QUEUE),
       isStopped: () => engine.isStopped,
     }),
+    preview: (at) => previewPass({ store, clock, definitions, environment }, at),
     detach: followEnds(events, materialiser),
   };
 }

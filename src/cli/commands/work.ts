@@ -1,6 +1,6 @@
 import type { PassOptions } from '../../config/call-options.js';
 import { EXIT } from '../../process/exit.js';
-import type { PassEntry } from '../../schedules/pass.js';
+import type { PassEntry } from '../../schedules/pass-entry.js';
 import type { CommandSpec, OptionSpec, View } from '../command.js';
 import type { Context } from '../context.js';
 import { duration, list, wholeNumber } from '../readers.js';

@@ -8,7 +8,9 @@ import { Decisions, type DecisionsParts } from '../../../src/schedules/decisions
 import { Definitions } from '../../../src/schedules/definitions.js';
 import { Fulfilment, type FulfilmentParts } from '../../../src/schedules/fulfilment.js';
 import { newSchedule } from '../../../src/schedules/new-schedule.js';
-import { Pass, type PassEntry, type PassParts } from '../../../src/schedules/pass.js';
+import { Pass, type PassParts } from '../../../src/schedules/pass.js';
+import type { PassEntry } from '../../../src/schedules/pass-entry.js';
+import { previewPass } from '../../../src/schedules/pass-preview.js';
 import { HandlerRegistry } from '../../../src/worker/handler-registry.js';
 import { ManualClock } from '../../support/manual-clock.js';
 
@@ -80,7 +82,12 @@ describe('a pass over the definitions', () => {
     say: (report: ScheduleBuilder<unknown>) => unknown = () => undefined,
     end: (job: JobDocument) => Partial<JobDocument> | undefined = () => ({ status: 'COMPLETED' }),
     stopAfterFirst = false,
-  ): { memory: Memory; pass: Pass; ran: string[] } {
+  ): {
+    memory: Memory;
+    pass: Pass;
+    preview: (at: Date | undefined) => Promise<PassEntry[]>;
+    ran: string[];
+  } {
     const memory = new Memory();
     const clock = new ManualClock();
     const definitions = new Definitions({
@@ -119,7 +126,9 @@ describe('a pass over the definitions', () => {
         return true;
       },
     });
-    return { memory, pass, ran };
+    const preview = (at: Date | undefined): Promise<PassEntry[]> =>
+      previewPass({ store, clock, definitions, environment: 'test' }, at);
+    return { memory, pass, preview, ran };
   }
 
   function told(entries: readonly PassEntry[]): unknown[] {
@@ -221,9 +230,9 @@ describe('a pass over the definitions', () => {
       (report: ScheduleBuilder<unknown>) => report.queue('reports'),
       (report: ScheduleBuilder<unknown>) => report.onMisfire('skip').overlap('replace'),
     ]) {
-      const { memory, pass, ran } = aPass(say);
-      const now = await pass.preview(undefined);
-      const then = await pass.preview(new Date('2026-01-01T00:01:00Z'));
+      const { memory, preview, ran } = aPass(say);
+      const now = await preview(undefined);
+      const then = await preview(new Date('2026-01-01T00:01:00Z'));
       assert.deepEqual(told(now), told(then));
       assert.equal(now[0]?.jobId, FIRST);
       assert.deepEqual([ran, memory.writes], [[], 0]);
