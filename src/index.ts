@@ -60,15 +60,12 @@ export type { Count } from './store/list-jobs.js';
 export type { BoundDraft, ScheduleBuilder } from './schedules/builder.js';
 export type { DaemonReport } from './schedules/daemon.js';
 export type { Definition } from './schedules/definition.js';
+export type { NewSchedule } from './schedules/given-schedule.js';
 export type { PassEntry } from './schedules/pass-entry.js';
+export type { BackfillAnswer, TriggerAnswer } from './schedules/runs-on-demand.js';
+export type { SchedulePatch } from './schedules/schedule-patch.js';
 export type { StoredSchedule } from './schedules/schedule-view.js';
-export type {
-  BackfillAnswer,
-  NewSchedule,
-  SchedulePage,
-  SchedulePatch,
-  TriggerAnswer,
-} from './schedules/stored-schedules.js';
+export type { SchedulePage } from './schedules/stored-schedules.js';
 export { attachLogger, type LogTarget } from './runtime/logger.js';
 export type { QueueBacklog } from './store/backlog.js';
 export type { CancelAnswer } from './store/cancel.js';

@@ -13,13 +13,10 @@ import type { ScheduleBuilder } from './schedules/builder.js';
 import type { DaemonReport } from './schedules/daemon.js';
 import type { Definition } from './schedules/definition.js';
 import type { Definitions } from './schedules/definitions.js';
-import type {
-  BackfillAnswer,
-  NewSchedule,
-  SchedulePatch,
-  StoredSchedules,
-  TriggerAnswer,
-} from './schedules/stored-schedules.js';
+import type { NewSchedule } from './schedules/given-schedule.js';
+import type { BackfillAnswer, TriggerAnswer } from './schedules/runs-on-demand.js';
+import type { SchedulePatch } from './schedules/schedule-patch.js';
+import type { StoredSchedules } from './schedules/stored-schedules.js';
 import { COMMAND_PREFIX } from './schedules/task.js';
 import type { Handler } from './worker/handler.js';
 import type { HandlerRegistry } from './worker/handler-registry.js';
@@ -107,12 +104,12 @@ export abstract class ScheduleApi {
 
   /** Runs it once now, besides its occurrences, by the rules of its overlap policy. */
   async triggerSchedule(id: string): Promise<TriggerAnswer> {
-    return (await this.stored()).trigger(id);
+    return (await this.stored()).onDemand.trigger(id);
   }
 
   /** Makes the jobs of past occurrences that have none, from one instant to another, both included. */
   async backfill(id: string, from: Instant, to: Instant): Promise<BackfillAnswer> {
-    return (await this.stored()).backfill(id, from, to);
+    return (await this.stored()).onDemand.backfill(id, from, to);
   }
 
   /** Occurrences that did not become jobs, the last first. */

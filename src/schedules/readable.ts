@@ -1,4 +1,19 @@
-import { MISFIRES, OVERLAPS } from '../domain/schedule.js';
+import { ChronosError } from '../domain/errors.js';
+import { checkScheduleId } from '../domain/names.js';
+import { MISFIRES, OVERLAPS, type ScheduleDocument } from '../domain/schedule.js';
+import type { Store } from '../store/store.js';
+
+/** The schedule of an id that somebody gave. Throws INVALID_SCHEDULE when it is there and cannot be read. */
+export async function findReadable(
+  store: Pick<Store, 'findSchedule'>,
+  id: string,
+): Promise<ScheduleDocument | null> {
+  checkScheduleId(id);
+  const schedule = await store.findSchedule(id);
+  const reason = schedule === null ? undefined : unreadable(schedule);
+  if (reason === undefined) return schedule;
+  throw new ChronosError('INVALID_SCHEDULE', `the stored schedule '${id}' cannot be read: ${reason}`);
+}
 
 /** Why a document is no schedule that can be worked with; undefined when it is one. Its rule is another question. */
 export function unreadable(document: unknown): string | undefined {

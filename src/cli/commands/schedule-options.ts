@@ -1,7 +1,7 @@
 import { MISFIRES, OVERLAPS } from '../../domain/schedule.js';
 import { ChronosError } from '../../domain/errors.js';
 import { hint } from '../../domain/nearest.js';
-import type { SchedulePatch } from '../../schedules/stored-schedules.js';
+import type { SchedulePatch } from '../../schedules/schedule-patch.js';
 import type { OptionSpec } from '../command.js';
 import type { Given } from '../given.js';
 import { duration, json, jsonObject, list, oneOf, wholeNumber, times } from '../readers.js';

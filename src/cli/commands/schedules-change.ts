@@ -1,6 +1,6 @@
 import type { PauseOptions } from '../../config/call-options.js';
 import type { Scheduler } from '../../scheduler.js';
-import type { NewSchedule } from '../../schedules/stored-schedules.js';
+import type { NewSchedule } from '../../schedules/given-schedule.js';
 import { ChronosError } from '../../domain/errors.js';
 import { EXIT } from '../../process/exit.js';
 import { notFound, said, type Answer, type CommandSpec } from '../command.js';

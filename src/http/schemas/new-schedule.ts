@@ -1,7 +1,8 @@
 import type { MisfireOptions } from '../../config/schedule-options.js';
 import type { FieldPattern, FieldSchedule } from '../../domain/field-schedule.js';
 import { MISFIRES, OVERLAPS } from '../../domain/schedule.js';
-import type { NewSchedule, SchedulePatch } from '../../schedules/stored-schedules.js';
+import type { NewSchedule } from '../../schedules/given-schedule.js';
+import type { SchedulePatch } from '../../schedules/schedule-patch.js';
 import { retries } from './jobs.js';
 import {
   anything,
