@@ -7,6 +7,8 @@ import type { ReadRule, ScheduleContext } from './rule-readers.js';
 /** Options that say how often; the others narrow that. They exclude each other. */
 export const BASES = ['cron', 'fields', 'symbol', 'every'] as const;
 
+export type BaseName = (typeof BASES)[number];
+
 /** Options that are a constraint on a field. */
 const CONSTRAINTS = {
   seconds: 'second',
