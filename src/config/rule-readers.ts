@@ -84,7 +84,8 @@ function isBetween(value: unknown): value is readonly [string, string] {
 }
 
 function isDay(value: unknown): value is string {
-  const [, year = '2000', month, day] = /^(?:(\d{4})-)?(\d{2})-(\d{2})$/.exec(String(value)) ?? [];
+  if (typeof value !== 'string') return false;
+  const [, year = '2000', month, day] = /^(?:(\d{4})-)?(\d{2})-(\d{2})$/.exec(value) ?? [];
   if (month === undefined || day === undefined) return false;
   const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
   return date.getUTCMonth() === Number(month) - 1 && date.getUTCDate() === Number(day);

@@ -267,6 +267,7 @@ describe('resolveSchedule', () => {
         '',
         5,
         null,
+        ['2026-12-24'],
       ])
         assert.match(
           faultsOf({ cron: '* * * * *', except: ['12-25', day] }),
