@@ -53,11 +53,9 @@ export class Saying {
   /** Besides the constraints before it: all of them must hold. */
   narrow(name: ConstraintName, values: number | readonly number[], where: string): void {
     const before = this.open(where).options[name];
-    this.#check({ [name]: values }, where);
-    const both =
-      before === undefined
-        ? [values].flat()
-        : [values].flat().filter((value) => [before].flat().includes(value));
+    // As read: Sunday may have been said as 0 or as 7.
+    const { [name]: read = [] } = this.#check({ [name]: values }, where);
+    const both = before === undefined ? read : read.filter((value) => [before].flat().includes(value));
     if (both.length === 0) {
       throw new ChronosError(
         'INVALID_SCHEDULE',
@@ -82,12 +80,12 @@ export class Saying {
     (said.around[kind] as unknown[]).push(fn);
   }
 
-  #check(options: ScheduleOptions, where: string): void {
+  #check(options: ScheduleOptions, where: string): ReturnType<typeof readSchedule> {
     const [unsaid] = Object.entries(options).find(([, value]) => value === undefined) ?? [];
     if (unsaid !== undefined) {
       throw new ChronosError('INVALID_SCHEDULE', `${where}.${unsaid} needs a value, got undefined`);
     }
-    readSchedule(options, this.#context, where);
+    return readSchedule(options, this.#context, where);
   }
 }
 

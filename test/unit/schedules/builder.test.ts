@@ -397,6 +397,16 @@ describe('ScheduleBuilder', () => {
       assert.throws(() => aBuilder().hours(9).daily().hours([10, 11]), { code: 'INVALID_SCHEDULE' });
     });
 
+    it('J3 Sunday is 0 and 7, also for a constraint beside another', () => {
+      const SUNDAY = ['2026-01-04T00:00:00'];
+      for (const build of [
+        (b) => b.sundays().daysOfWeek(7),
+        (b) => b.daysOfWeek(7).sundays(),
+        (b) => b.daysOfWeek([6, 7]).daysOfWeek([0, 1]),
+      ] as Build[])
+        assert.deepEqual(texts(build(aBuilder()).nextRuns(1, FROM)), SUNDAY);
+    });
+
     it('B10 between twice: both must hold, in either order', () => {
       const [early, late] = [
         ['between', '08:00', '12:00'],
