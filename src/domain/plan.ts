@@ -68,7 +68,9 @@ export function planTrigger(
   if (placed.accepted.length === 0) return null;
   const { nextRunAt, lastRunAt } = schedule;
   const { owed, active: current, cancel, withdrawn } = placed;
-  return { nextRunAt, lastRunAt, runs: schedule.runs - withdrawn, owed, active: current, cancel };
+  // An occurrence that a pass for a given time put in line was not counted.
+  const runs = Math.max(0, schedule.runs - withdrawn);
+  return { nextRunAt, lastRunAt, runs, owed, active: current, cancel };
 }
 
 /** Adds past occurrences that a person asked for; they run one after another where they must not overlap. */

@@ -414,6 +414,14 @@ describe('plan', () => {
       assert.deepEqual([runsOf(replaced).map(({ id }) => id), replaced.runs], [['s!2'], 1]);
     });
 
+    it('B10 D11 an occurrence of a pass for a given time is not counted: replaced, it takes nothing away', () => {
+      const schedule = aSchedule({ overlap: 'replace', runs: 0, active: 's!0' });
+      const due = occurrenceId('s', after(HOUR));
+      const waiting = { ...schedule, ...planTrigger(schedule, due, active(START), after(HOUR)) };
+      const replaced = planTrigger(waiting, 's!1', active(START), after(HOUR + MINUTE))!;
+      assert.deepEqual([runsOf(replaced).map(({ id }) => id), replaced.runs], [['s!1'], 0]);
+    });
+
     for (const overlap of ['skip', 'replace', 'queue'] as const) {
       it(`B10 ${overlap}, more are due than are left and it goes on: each is accounted for`, () => {
         const line = overlap === 'queue' ? Array.from({ length: 999 }, (_, i) => run(after(i + 1))) : [];
