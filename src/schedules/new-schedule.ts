@@ -64,6 +64,11 @@ export function changedSchedule(
   };
 }
 
+/** Nothing has to be written. One that was disabled because its rule could not be read is written again: here it can. */
+export function isCurrent({ hash, disabledReason }: ScheduleDocument, definitionHash: string): boolean {
+  return hash === definitionHash && disabledReason === null;
+}
+
 /** Counts anew from `now` on; what was due before and not decided is recorded as skipped. */
 export function recountedFrom(
   schedule: ScheduleDocument,

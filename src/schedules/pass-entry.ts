@@ -2,6 +2,7 @@ import type { OwedSkip, ScheduleDocument } from '../domain/schedule.js';
 import { runsOf } from '../domain/owed.js';
 import type { Definition } from './definition.js';
 import { isMeantFor } from './definitions.js';
+import { unreadable } from './readable.js';
 
 /** What a pass did about one definition, or one stored schedule. */
 export interface PassEntry {
@@ -29,6 +30,12 @@ export function refused({ name, schedule }: Definition, environment: string): Pa
   if (isMeantFor(schedule.environments, environment)) return undefined;
   const wanted = schedule.environments.join(', ');
   return entry(name, 'skipped', `environment: runs in ${wanted}, this is ${environment}`);
+}
+
+/** Why nothing can be done with a stored schedule, if nothing can. */
+export function unfit(schedule: ScheduleDocument): PassEntry | undefined {
+  const fault = unreadable(schedule);
+  return fault === undefined ? undefined : entry(schedule._id, 'skipped', `the stored schedule: ${fault}`);
 }
 
 /** Why a schedule has no occurrences now, if it has none. */

@@ -5,26 +5,34 @@ import type { ScheduleDocument } from '../domain/schedule.js';
 import type { Store } from '../store/store.js';
 import { isInline, type Definition } from './definition.js';
 import type { Definitions } from './definitions.js';
-import { planAt } from './frozen-time.js';
-import { changedSchedule, newSchedule } from './new-schedule.js';
-import { entry, inactive, notDue, refused, skipEntry, type PassEntry } from './pass-entry.js';
+import { planAt, takenAt } from './frozen-time.js';
+import { changedSchedule, isCurrent, newSchedule } from './new-schedule.js';
+import { entry, inactive, notDue, refused, skipEntry, unfit, type PassEntry } from './pass-entry.js';
 import { occurrencesIn, see, type Seen } from './seen-schedule.js';
 
 export interface PreviewParts {
-  store: Pick<Store, 'findSchedule' | 'findRuns'>;
+  store: Pick<Store, 'findSchedule' | 'findJob' | 'findRuns'>;
   clock: Clock;
   definitions: Definitions;
   environment: string;
+  /** What this process has registered it does not register again. */
+  isRegistered: (name: string) => boolean;
 }
 
 /** What a pass would do, without writing anything. `at`: what is due then, instead of what is due now. */
 export async function previewPass(parts: PreviewParts, at: Date | undefined): Promise<PassEntry[]> {
-  const { store, clock, definitions, environment } = parts;
+  const { store, clock, definitions, environment, isRegistered } = parts;
   const now = clock.now();
   const entries: PassEntry[] = [];
   for (const definition of definitions.inOrder()) {
-    const stored = asRegistered(definition, await store.findSchedule(definition.name), now);
-    const reason = refused(definition, environment) ?? inactive(stored);
+    const { name } = definition;
+    const known = await store.findSchedule(name);
+    const stored = known !== null && isRegistered(name) ? known : asRegistered(definition, known, now);
+    const reason =
+      refused(definition, environment) ??
+      unfit(stored) ??
+      inactive(stored) ??
+      (at && (await takenAt(store, stored, at, now)));
     const [seen] = reason === undefined ? await see(store, [stored]) : [];
     if (reason !== undefined) entries.push(reason);
     if (seen !== undefined) entries.push(...planned(definition, seen, at, now));
@@ -39,7 +47,7 @@ function asRegistered(
   now: Date,
 ): ScheduleDocument {
   if (known === null) return newSchedule(name, 'code', schedule, hash, now);
-  return known.hash === hash ? known : { ...known, ...changedSchedule(known, schedule, hash, now) };
+  return isCurrent(known, hash) ? known : { ...known, ...changedSchedule(known, schedule, hash, now) };
 }
 
 function planned(

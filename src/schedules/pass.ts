@@ -1,15 +1,15 @@
 import type { Clock } from '../domain/clock.js';
 import { toError } from '../domain/errors.js';
-import { LOCKED_STATUSES, type JobDocument, type JobStatus } from '../domain/job.js';
+import type { JobDocument } from '../domain/job.js';
 import { releasable } from '../domain/overlaps.js';
 import { runsOf, skipsOf } from '../domain/owed.js';
-import { occurrenceId, type ScheduleDocument } from '../domain/schedule.js';
+import type { ScheduleDocument } from '../domain/schedule.js';
 import { isUncertain } from '../store/faults.js';
 import type { Store } from '../store/store.js';
 import type { Decided, Decisions } from './decisions.js';
 import { isInline, type Definition } from './definition.js';
 import type { Definitions } from './definitions.js';
-import { dueAt, planAt } from './frozen-time.js';
+import { planAt, takenAt } from './frozen-time.js';
 import type { Fulfilment } from './fulfilment.js';
 import { jobOf } from './job-of-run.js';
 import {
@@ -19,16 +19,15 @@ import {
   jobExists,
   refused,
   skipEntry,
+  unfit,
   waitingOrNotDue,
   waits,
   type PassEntry,
 } from './pass-entry.js';
-import { unreadable } from './readable.js';
 import { see } from './seen-schedule.js';
 
 /** Others may decide on a schedule at the same moment. */
 const MOST_TRIES = 5;
-const LOCKED: readonly JobStatus[] = LOCKED_STATUSES;
 
 export interface PassParts {
   store: Pick<Store, 'findSchedule' | 'findJob' | 'findRuns'>;
@@ -87,9 +86,9 @@ export class Pass {
       if (entries.length > 0 && isStopped()) return entries;
       const schedule = await store.findSchedule(name);
       if (schedule === null) return [...entries, entry(name, 'skipped', 'not registered')];
-      const fault = unreadable(schedule);
-      if (fault !== undefined) return [...entries, entry(name, 'skipped', `the stored schedule: ${fault}`)];
-      const reason = inactive(schedule) ?? (at && (await this.#taken(schedule, at)));
+      const fault = unfit(schedule);
+      if (fault !== undefined) return [...entries, fault];
+      const reason = inactive(schedule) ?? (at && (await takenAt(store, schedule, at, clock.now())));
       if (reason !== undefined) return orElse(reason);
       const [head] = runsOf(schedule.owed);
       if (entries.length > 0 && head !== undefined && head.at > now) return entries;
@@ -116,17 +115,6 @@ export class Pass {
     if (seen?.active == null || schedule.overlap !== 'skip') return waits(schedule._id);
     const { id, since } = seen.active;
     return isRunning(schedule._id, now.getTime() - since.getTime(), id);
-  }
-
-  /** The occurrence at a given time has a job already: that is no skip. */
-  async #taken(schedule: ScheduleDocument, at: Date): Promise<PassEntry | undefined> {
-    const { store, clock } = this.#parts;
-    const due = dueAt(schedule, at);
-    const job = due && (await store.findJob(occurrenceId(schedule._id, due)));
-    if (due === undefined || job == null) return undefined;
-    if (!LOCKED.includes(job.status)) return jobExists(schedule._id, job._id, due);
-    const since = job.firstStartedAt ?? job.startedAt ?? job.createdAt;
-    return isRunning(schedule._id, clock.now().getTime() - since.getTime(), job._id, due);
   }
 
   async #decide(

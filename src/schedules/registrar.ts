@@ -6,7 +6,7 @@ import { isUncertain } from '../store/faults.js';
 import type { Store } from '../store/store.js';
 import type { Definition } from './definition.js';
 import type { Definitions } from './definitions.js';
-import { changedSchedule, newSchedule } from './new-schedule.js';
+import { changedSchedule, isCurrent, newSchedule } from './new-schedule.js';
 
 export interface RegistrarParts {
   store: Pick<
@@ -32,6 +32,10 @@ export class Registrar {
   /** The schedules this process has in code and has registered. */
   get names(): string[] {
     return [...this.#registered];
+  }
+
+  isRegistered(name: string): boolean {
+    return this.#registered.has(name);
   }
 
   /** Registers everything; throws when a definition is no good. For the start. */
@@ -90,11 +94,11 @@ export class Registrar {
         `a stored schedule has the id '${name}' already: name the definition differently, or remove the stored one`,
       );
     }
-    // One that was disabled because its rule could not be read is written again: here it can.
-    const isCurrent = known.hash === hash && known.disabledReason === null;
-    if (isCurrent || (await store.changeSchedule(known, changedSchedule(known, schedule, hash, now)))) {
-      this.#registered.add(name);
-    } else await this.#again(definition);
+    const isWritten =
+      isCurrent(known, hash) ||
+      (await store.changeSchedule(known, changedSchedule(known, schedule, hash, now)));
+    if (isWritten) this.#registered.add(name);
+    else await this.#again(definition);
   }
 
   /** Somebody wrote at the same moment: look again. */

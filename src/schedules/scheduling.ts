@@ -92,7 +92,10 @@ export function openScheduling(parts: SchedulingParts): Scheduling {
       inlineQueue: queues.includes(DEFAULT_QUEUE) ? DEFAULT_QUEUE : (queues[0] ?? DEFAULT_QUEUE),
       isStopped: () => engine.isStopped,
     }),
-    preview: (at) => previewPass({ store, clock, definitions, environment }, at),
+    preview: (at) => {
+      const isRegistered = (name: string): boolean => registrar.isRegistered(name);
+      return previewPass({ store, clock, definitions, environment, isRegistered }, at);
+    },
     detach: followEnds(events, materialiser),
   };
 }

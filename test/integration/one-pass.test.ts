@@ -996,6 +996,43 @@ describe('a dry run', () => {
     }
   });
 
+  for (const [title, fields] of [
+    ['was disabled where its rule could not be read', { isActive: false, disabledReason: 'no such zone' }],
+    ['cannot be read', { owed: 'nothing' }],
+  ] as const) {
+    it(`D11 a schedule that ${title}: a process that is new to it tells what its pass then does`, async () => {
+      const { scheduler: one, clock } = byHand(database);
+      one.schedule('report', () => undefined).everyMinute();
+      await one.runOnce();
+      clock.advance(MINUTE);
+      await database.collections.schedules.updateOne(
+        { _id: 'report' },
+        { $set: fields as object },
+        { bypassDocumentValidation: true },
+      );
+      for (const isNew of [false, true]) {
+        const scheduler = isNew ? database.scheduler({ clock }) : one;
+        if (isNew) scheduler.schedule('report', () => undefined).everyMinute();
+        const told = await scheduler.runOnce({ dryRun: true });
+        const done = await scheduler.runOnce({ batch: 0 });
+        assert.deepEqual(told.entries, done.entries, isNew ? 'new to it' : 'has registered it');
+      }
+    });
+  }
+
+  it('D11 an occurrence that has its job already is told so, for a moment that is given too', async () => {
+    const { scheduler, clock } = byHand(database);
+    scheduler.schedule('report', () => undefined).everyMinute();
+    await scheduler.runOnce();
+    clock.advance(MINUTE);
+    await scheduler.runOnce();
+    const at = clock.now();
+    const told = await scheduler.runOnce({ at, dryRun: true });
+    const done = await scheduler.runOnce({ at, batch: 0 });
+    assert.deepEqual(entryOf(told, 'report').reason, 'its job exists already');
+    assert.deepEqual(told.entries, done.entries);
+  });
+
   function sorted({ entries }: PassReport): PassEntry[] {
     return entries.toSorted((a, b) => (`${a.name} ${a.jobId}` < `${b.name} ${b.jobId}` ? -1 : 1));
   }

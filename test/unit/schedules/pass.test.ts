@@ -127,7 +127,7 @@ describe('a pass over the definitions', () => {
       },
     });
     const preview = (at: Date | undefined): Promise<PassEntry[]> =>
-      previewPass({ store, clock, definitions, environment: 'test' }, at);
+      previewPass({ ...{ store, clock, definitions }, environment: 'test', isRegistered: () => true }, at);
     return { memory, pass, preview, ran };
   }
 
