@@ -2,7 +2,7 @@ import type { Clock } from '../domain/clock.js';
 import { ChronosError } from '../domain/errors.js';
 import { parseInstant, type Instant } from '../domain/instant.js';
 import { checkScheduleId } from '../domain/names.js';
-import { occurrencesOf } from '../domain/rule.js';
+import { occurrencesOf } from '../domain/occurrences.js';
 import { occurrenceId, type ScheduleDocument } from '../domain/schedule.js';
 import { unreadable } from '../schedules/readable.js';
 import type { Store } from '../store/store.js';

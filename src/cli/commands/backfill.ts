@@ -3,7 +3,7 @@ import { parseInstant } from '../../domain/instant.js';
 import type { BackfillPreview } from '../../operations/preview-backfill.js';
 import { EXIT } from '../../process/exit.js';
 import type { Scheduler } from '../../scheduler.js';
-import type { BackfillAnswer } from '../../schedules/stored-schedules.js';
+import type { BackfillAnswer } from '../../schedules/runs-on-demand.js';
 import { said, type Answer, type CommandSpec } from '../command.js';
 import type { Context } from '../context.js';
 import { instant, number, plural } from '../times.js';
