@@ -1,4 +1,4 @@
-import { alone, owedSkip, runsOf, type ActiveRun } from './owed.js';
+import { alone, owedSkip, runsOf, waitingBehind, type ActiveRun } from './owed.js';
 import type { Owed, OwedRun, OwedSkip, ScheduleDocument, SkipReason } from './schedule.js';
 
 /** Runs that wait for the one before them; past this they are skipped. */
@@ -25,7 +25,7 @@ export function place(
   left = Infinity,
 ): Placed {
   const { overlap, owed } = schedule;
-  const waiting = runsOf(owed).filter(({ id }) => id !== active?.id);
+  const waiting = waitingBehind(active?.id ?? null, owed);
   const isBusy = active !== null || waiting.length > 0;
   const room = Math.max(0, LONGEST_BACKLOG - waiting.length);
   // Past `left` the schedule is over, and there is nothing to account for.

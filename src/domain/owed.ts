@@ -41,3 +41,8 @@ export function runsOf(owed: readonly Owed[]): OwedRun[] {
 export function skipsOf(owed: readonly Owed[]): OwedSkip[] {
   return owed.filter((entry) => entry.kind === 'skip');
 }
+
+/** Runs that are decided and wait for the current one to end. */
+export function waitingBehind(active: string | null, owed: readonly Owed[]): OwedRun[] {
+  return runsOf(owed).filter(({ id }) => id !== active);
+}

@@ -1,5 +1,6 @@
 import type { Clock } from '../domain/clock.js';
 import type { JobDocument } from '../domain/job.js';
+import { waitingBehind } from '../domain/owed.js';
 import type { Plan } from '../domain/plan.js';
 import { scheduleOf, type ScheduleDocument } from '../domain/schedule.js';
 import type { EventBus } from '../runtime/event-bus.js';
@@ -133,8 +134,8 @@ export class Materialiser extends PeriodicService {
   }
 
   #follow(schedule: ScheduleDocument, { owed, active }: Pick<Plan, 'owed' | 'active'>): void {
-    const waits = owed.some(({ kind, id }) => kind === 'run' && id !== active);
-    if (waits && schedule.overlap !== 'allow') this.#inLine.add(schedule._id);
+    if (waitingBehind(active, owed).length > 0 && schedule.overlap !== 'allow')
+      this.#inLine.add(schedule._id);
     else this.#inLine.delete(schedule._id);
   }
 

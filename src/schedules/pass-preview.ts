@@ -5,7 +5,7 @@ import type { ScheduleDocument } from '../domain/schedule.js';
 import type { Store } from '../store/store.js';
 import { isInline, type Definition } from './definition.js';
 import type { Definitions } from './definitions.js';
-import { planAt, takenAt } from './frozen-time.js';
+import { planAt, takenAt } from './given-time.js';
 import { changedSchedule, isCurrent, newSchedule } from './new-schedule.js';
 import { entry, inactive, notDue, refused, skipEntry, unfit, type PassEntry } from './pass-entry.js';
 import { occurrencesIn, see, type Seen } from './seen-schedule.js';

@@ -9,7 +9,7 @@ import type { Store } from '../store/store.js';
 import type { Decided, Decisions } from './decisions.js';
 import { isInline, type Definition } from './definition.js';
 import type { Definitions } from './definitions.js';
-import { planAt, takenAt } from './frozen-time.js';
+import { planAt, takenAt } from './given-time.js';
 import type { Fulfilment } from './fulfilment.js';
 import { jobOf } from './job-of-run.js';
 import {
@@ -130,9 +130,9 @@ export class Pass {
       return { decided: won[0], lost: lost > 0 };
     }
     const [seen] = await see(store, [schedule]);
-    const frozen = seen && planAt(seen.schedule, seen.active, at);
-    if (seen === undefined || frozen === undefined) return { decided: undefined, lost: false };
-    const { won } = await decisions.store([{ schedule: seen.schedule, plan: frozen }]);
+    const plan = seen && planAt(seen.schedule, seen.active, at);
+    if (seen === undefined || plan === undefined) return { decided: undefined, lost: false };
+    const { won } = await decisions.store([{ schedule: seen.schedule, plan }]);
     return { decided: won[0], lost: won.length === 0 };
   }
 

@@ -1,5 +1,6 @@
 import { parseInstant, type Instant } from '../domain/instant.js';
 import { nextRuns, occurrencesOf } from '../domain/occurrences.js';
+import { waitingBehind } from '../domain/owed.js';
 import type { ScheduleDocument } from '../domain/schedule.js';
 
 /** A schedule as it is shown. */
@@ -16,7 +17,7 @@ export function scheduleView(schedule: ScheduleDocument, timezone: string, now: 
   return {
     id: _id,
     ...fields,
-    waiting: owed.filter(({ kind, id }) => kind === 'run' && id !== fields.active).length,
+    waiting: waitingBehind(fields.active, owed).length,
     nextRuns(count, from) {
       const start = from === undefined ? now : parseInstant(from, timezone, 'nextRuns() from');
       const { rule, anchor, maxRuns, runs } = fields;
