@@ -7,7 +7,8 @@ const config = '^src/config/';
 const runtime = '^src/runtime/';
 const store = '^src/store/';
 const services = '^src/(dispatch|worker|schedules|built-in|maintenance|operations)/';
-const scheduler = '^src/(scheduler|schedule-api|run-once|lifetime|load|parts)\\.ts$';
+const scheduler =
+  '^src/(scheduler|schedule-api|job-api|dispatching|run-once|pass-daemon|lifetime|load|parts)\\.ts$';
 const adapters = '^src/(cli|http|metrics|process)/';
 
 /** What matches `from` may import of this project only itself and what matches one of `below`. */

@@ -1,10 +1,5 @@
-export {
-  Scheduler,
-  type AdHoc,
-  type AnyPayloads,
-  type DispatchArguments,
-  type DispatchRequest,
-} from './scheduler.js';
+export { Scheduler } from './scheduler.js';
+export type { AdHoc, AnyPayloads, DispatchArguments, DispatchRequest } from './dispatch/typed-dispatch.js';
 export type { WorkerLoad } from './load.js';
 export type { StopReport } from './lifetime.js';
 export type { PassReport } from './run-once.js';

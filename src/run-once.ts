@@ -1,7 +1,9 @@
 import { readPassOptions, type PassOptions } from './config/call-options.js';
+import { ChronosError } from './domain/errors.js';
 import type { JobDocument } from './domain/job.js';
 import type { Lifetime } from './lifetime.js';
 import type { EventBus } from './runtime/event-bus.js';
+import type { Definitions } from './schedules/definitions.js';
 import type { PassEntry } from './schedules/pass-entry.js';
 
 /** What one pass came to. */
@@ -66,6 +68,26 @@ async function makePass(
   } finally {
     events.off('job:failed', count);
   }
+}
+
+/** Recovers what is stale, makes what schedules owe, and executes up to `batch` due jobs; resolves to how many. */
+export async function runBatch(lifetime: Lifetime, definitions: Definitions, batch: number): Promise<number> {
+  if (!Number.isInteger(batch) || batch < 1) {
+    throw new ChronosError(
+      'INVALID_ARGUMENT',
+      `run() batch must be a whole number from 1, got ${String(batch)}`,
+    );
+  }
+  definitions.forWorker();
+  return lifetime.duringPass(makeBatch(lifetime, batch));
+}
+
+async function makeBatch(lifetime: Lifetime, batch: number): Promise<number> {
+  const { engine, sweeper } = await lifetime.connect();
+  await lifetime.ensureInstalled();
+  await sweeper.runOnce();
+  await collectDue(lifetime);
+  return engine.runPass(batch);
 }
 
 /** Registers the definitions and makes the jobs that schedules owe, in code and stored. Nothing is executed. */

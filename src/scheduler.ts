@@ -2,73 +2,39 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { EventChannel } from './built-in/event-channel.js';
 import { registerBuiltIns } from './built-in/register.js';
-import {
-  readDaemonOptions,
-  resolveWithLock,
-  type DaemonOptions,
-  type PassOptions,
-} from './config/call-options.js';
+import { resolveWithLock, type DaemonOptions, type PassOptions } from './config/call-options.js';
 import type { DispatchOptions } from './config/dispatch-options.js';
 import type { HandlerOptions } from './config/handler-options.js';
 import { resolveOptions, type ResolvedOptions, type SchedulerOptions } from './config/options.js';
-import { cancelJob } from './dispatch/cancel-job.js';
-import { Dispatcher, type DispatchResult } from './dispatch/dispatcher.js';
+import type { DispatchResult } from './dispatch/dispatcher.js';
 import { Draft } from './dispatch/draft.js';
 import type { JobHandle } from './dispatch/job-handle.js';
-import { viewOf, type JobView } from './dispatch/job-view.js';
-import type { Clock } from './domain/clock.js';
+import type { AdHoc, AnyPayloads, DispatchArguments, DispatchRequest } from './dispatch/typed-dispatch.js';
+import { Dispatching } from './dispatching.js';
 import { parseDuration, type Duration } from './domain/duration.js';
-import { ChronosError, toError, withoutCredentials } from './domain/errors.js';
+import { ChronosError } from './domain/errors.js';
 import type { EventName, LifecycleState } from './domain/events.js';
-import type { ExecutionDocument } from './domain/execution.js';
 import type { Instant } from './domain/instant.js';
 import type { JobDocument } from './domain/job.js';
-import { checkJobId, checkReason } from './domain/names.js';
+import { JobApi, type JobApiParts } from './job-api.js';
 import { loadOf, type WorkerLoad } from './load.js';
 import { Lifetime, type StopReport } from './lifetime.js';
 import type { PruneCounts } from './maintenance/pruner.js';
 import { Operations, type OperationsParts } from './operations/operations.js';
-import { collectDue, runOnce, type PassReport } from './run-once.js';
+import { runPassDaemon } from './pass-daemon.js';
+import { collectDue, runBatch, runOnce, type PassReport } from './run-once.js';
 import { EventBus, type Listener } from './runtime/event-bus.js';
-import { ScheduleApi } from './schedule-api.js';
-import { runDaemon, type DaemonReport } from './schedules/daemon.js';
+import type { DaemonReport } from './schedules/daemon.js';
 import { Definitions } from './schedules/definitions.js';
 import type { StoredSchedules } from './schedules/stored-schedules.js';
 import type { QueueBacklog } from './store/backlog.js';
-import type { CancelAnswer } from './store/cancel.js';
-import type { HoldAnswer } from './store/hold.js';
 import { install } from './store/install.js';
-import type { RetryAnswer } from './store/retry.js';
 import type { Handler, HandlerClass } from './worker/handler.js';
 import { HandlerRegistry, isHandlerClass, taskTypeOf } from './worker/handler-registry.js';
 import type { HeldLock } from './worker/named-locks.js';
 
-// Without a handler map, payloads are whatever the handlers take them for.
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
-export type AnyPayloads = Record<string, any>;
-
-/** The payload may be left out where the handler map says it may be undefined. */
-export type DispatchArguments<P> = undefined extends P
-  ? [payload?: P, options?: DispatchOptions & AdHoc<P>]
-  : [payload: P, options?: DispatchOptions & AdHoc<P>];
-
-/** One job of `dispatchMany`, with the payload that the handler map has for its task type. */
-export type DispatchRequest<P extends object = AnyPayloads> = {
-  [T in keyof P & string]: { taskType: T; options?: DispatchOptions } & (undefined extends P[T]
-    ? { payload?: P[T] }
-    : { payload: P[T] });
-}[keyof P & string];
-
-export interface AdHoc<P> {
-  /**
-   * Registers a handler along with the job. Functions cannot be stored: the job runs in this process, or in
-   * another that registers the same name; when this process is gone before, it waits for such a one.
-   */
-  handler?: Handler<P>;
-}
-
 /** The whole of Chronos: register handlers, dispatch jobs, start and stop a worker. `new` never connects. */
-export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
+export class Scheduler<P extends object = AnyPayloads> extends JobApi {
   readonly workerId: string;
   readonly channel = new EventChannel();
   readonly #options: ResolvedOptions;
@@ -76,6 +42,7 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
   protected readonly registry = new HandlerRegistry();
   protected readonly definitions: Definitions;
   readonly #lifetime: Lifetime;
+  readonly #dispatching: Dispatching;
   /** For those who operate a running system: lists, counts, explanations, checks, changes by filter. */
   readonly operations: Operations;
 
@@ -87,7 +54,7 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
       registry: this.registry,
       options: this.#options,
       draft: () => this.#draft() as Draft<string>,
-      dispatch: (name, payload, more) => this.#dispatch(name, payload, more),
+      dispatch: (name, payload, more) => this.#dispatching.dispatch(name, payload, more),
     });
     registerBuiltIns(this.registry, this.#options, this.channel);
     this.#lifetime = new Lifetime({
@@ -96,6 +63,13 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
       definitions: this.definitions,
       events: this.#events,
       workerId: this.workerId,
+    });
+    this.#dispatching = new Dispatching({
+      lifetime: this.#lifetime,
+      options: this.#options,
+      registry: this.registry,
+      definitions: this.definitions,
+      cancel: (jobId, reason) => this.cancel(jobId, reason ?? undefined),
     });
     this.operations = new Operations({
       options: this.#options,
@@ -160,14 +134,14 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
     payload?: unknown,
     options?: DispatchOptions & AdHoc<unknown>,
   ): Promise<JobHandle> {
-    return this.#dispatch(target, payload, options);
+    return this.#dispatching.dispatch(target, payload, options);
   }
 
   /** Stores many jobs, from anything that can be iterated, and reports on each in order. */
   async dispatchMany(
     requests: Iterable<DispatchRequest<P>> | AsyncIterable<DispatchRequest<P>>,
   ): Promise<DispatchResult[]> {
-    return (await this.#dispatcher()).dispatchMany(requests);
+    return this.#dispatching.dispatchMany(requests);
   }
 
   /** Starts a draft: `scheduler.delay('1h').args({ … }).dispatch('emails')`. */
@@ -181,51 +155,6 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
 
   args(payload: unknown): Draft<(keyof P & string) | HandlerClass<never>> {
     return this.#draft().args(payload);
-  }
-
-  async getJob(jobId: string): Promise<JobView | null> {
-    checkJobId(jobId);
-    const job = await (await this.#lifetime.connect()).store.findJob(jobId);
-    return job === null ? null : viewOf(job);
-  }
-
-  /** The last thousand attempts of a job, oldest first, as long as the execution log keeps them. */
-  async getExecutions(jobId: string): Promise<ExecutionDocument[]> {
-    checkJobId(jobId);
-    return (await this.#lifetime.connect()).store.findExecutions(jobId);
-  }
-
-  /** Cancels a job that waits; asks the worker of one that runs. The answer says which. */
-  async cancel(jobId: string, reason?: string): Promise<CancelAnswer> {
-    checkJobId(jobId);
-    checkReason(reason);
-    const { store, clock, engine } = await this.#lifetime.connect();
-    return cancelJob({ store, clock, engine, events: this.#events }, jobId, reason ?? null);
-  }
-
-  /** Runs a finished job again, as if it were new. */
-  async retry(jobId: string): Promise<RetryAnswer> {
-    checkJobId(jobId);
-    const { store, clock, engine } = await this.#lifetime.connect();
-    const answer = await store.retry(jobId, clock.now());
-    engine.nudge();
-    return answer;
-  }
-
-  /** Takes a waiting job out of play until `unhold`. */
-  async hold(jobId: string, reason?: string): Promise<HoldAnswer> {
-    checkJobId(jobId);
-    checkReason(reason);
-    const { store, clock } = await this.#lifetime.connect();
-    return store.hold(jobId, reason ?? null, clock.now());
-  }
-
-  async unhold(jobId: string): Promise<HoldAnswer> {
-    checkJobId(jobId);
-    const { store, engine } = await this.#lifetime.connect();
-    const answer = await store.unhold(jobId);
-    engine.nudge();
-    return answer;
   }
 
   /**
@@ -259,14 +188,7 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
 
   /** One pass: recovers what is stale, enqueues what schedules owe, claims and executes up to `batch` due jobs, resolves to how many. */
   async run(batch = 32): Promise<number> {
-    if (!Number.isInteger(batch) || batch < 1) {
-      throw new ChronosError(
-        'INVALID_ARGUMENT',
-        `run() batch must be a whole number from 1, got ${String(batch)}`,
-      );
-    }
-    this.definitions.forWorker();
-    return this.#lifetime.duringPass(this.#run(batch));
+    return runBatch(this.#lifetime, this.definitions, batch);
   }
 
   async runOnce(options: PassOptions = {}): Promise<PassReport> {
@@ -274,17 +196,7 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
   }
 
   async daemon(options: DaemonOptions = {}): Promise<DaemonReport> {
-    const { interval, maxOverruns, batch } = readDaemonOptions(options);
-    const run = (clock: Clock, signal: AbortSignal): Promise<DaemonReport> =>
-      runDaemon({
-        ...{ clock, interval, maxOverruns, signal },
-        tick: () => this.#tick(batch),
-        onOverrun: (overrun) => {
-          this.#events.emit('daemon:overrun', overrun);
-        },
-      });
-    const stopped: DaemonReport = { ticks: 0, overruns: 0, reason: 'stopped' };
-    return this.#lifetime.daemon(this.#options.shutdownGrace, run, stopped);
+    return runPassDaemon(this.#lifetime, this.#events, this.#options, options);
   }
 
   /** Connects, installs, and starts to work. Rejects when MongoDB stays out of reach; the state is Error then. */
@@ -308,6 +220,11 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
     );
   }
 
+  protected async connected(): Promise<JobApiParts> {
+    const { store, clock, engine } = await this.#lifetime.connect();
+    return { store, clock, engine, events: this.#events };
+  }
+
   protected async stored(): Promise<StoredSchedules> {
     const { scheduling, refreshClock } = await this.#lifetime.connect();
     await refreshClock();
@@ -321,64 +238,7 @@ export class Scheduler<P extends object = AnyPayloads> extends ScheduleApi {
     return { store, clock, engine, pruner, events: this.#events, collect };
   }
 
-  async #run(batch: number): Promise<number> {
-    const { engine, sweeper } = await this.#lifetime.connect();
-    await this.#lifetime.ensureInstalled();
-    await sweeper.runOnce();
-    await collectDue(this.#lifetime);
-    return engine.runPass(batch);
-  }
-
-  /** A pass that fails as a whole is reported; the next tick tries again. */
-  async #tick(batch: number): Promise<void> {
-    try {
-      await runOnce(this.#lifetime, this.#events, this.#options.timezone, { batch }, true);
-    } catch (thrown) {
-      const error = withoutCredentials(toError(thrown));
-      this.#events.emit('worker:trouble', { operation: 'run a pass', error, failures: 1, retryIn: 0 });
-    }
-  }
-
-  async #dispatcher(): Promise<Dispatcher> {
-    const { store, clock, engine, refreshClock } = await this.#lifetime.connect();
-    await refreshClock();
-    const { timezone } = this.#options;
-    const cancel = (jobId: string, reason: string | null): Promise<CancelAnswer> =>
-      this.cancel(jobId, reason ?? undefined);
-    const nudge = (): void => {
-      engine.nudge();
-    };
-    return new Dispatcher({
-      store,
-      clock,
-      timezone,
-      cancel,
-      nudge,
-      registry: this.registry,
-      onDispatch: (taskType) => {
-        this.definitions.freeze(taskType);
-      },
-      options: this.#options,
-    });
-  }
-
-  async #dispatch(
-    target: unknown,
-    payload: unknown,
-    options: (DispatchOptions & AdHoc<unknown>) | undefined,
-  ): Promise<JobHandle> {
-    if (options !== undefined && (typeof options !== 'object' || options === null)) {
-      throw new ChronosError('INVALID_ARGUMENT', `dispatch options must be an object, got ${typeof options}`);
-    }
-    const { handler, ...rest } = options ?? {};
-    const byClass = isHandlerClass(target);
-    const taskType = byClass ? taskTypeOf(target) : target;
-    if (byClass) this.registry.register(taskType, target);
-    if (handler !== undefined) this.registry.register(taskType, handler);
-    return (await this.#dispatcher()).dispatch({ taskType: taskType as string, payload, options: rest });
-  }
-
   #draft(): Draft<(keyof P & string) | HandlerClass<never>> {
-    return new Draft((target, payload, options) => this.#dispatch(target, payload, options));
+    return new Draft((target, payload, options) => this.#dispatching.dispatch(target, payload, options));
   }
 }
