@@ -88,6 +88,6 @@ describe('storedResult', () => {
       let value: unknown = 'x';
       for (let i = 0; i < 40; i++) value = [value, value];
       assert.equal(storedResult(value).resultCut, true);
-    }).timeout(2000);
+    });
   });
 });
