@@ -15,11 +15,12 @@ export async function runPassDaemon(
   options: DaemonOptions,
 ): Promise<DaemonReport> {
   const { interval, maxOverruns, batch } = readDaemonOptions(options);
-  /** A pass that fails as a whole is reported; the next tick tries again. */
-  const tick = async (): Promise<void> => {
+  /** A pass that fails as a whole is reported, unless it was told to stop; the next tick tries again. */
+  const tick = async (signal: AbortSignal): Promise<void> => {
     try {
       await runOnce(lifetime, events, timezone, { batch }, true);
     } catch (thrown) {
+      if (signal.aborted) return;
       const error = withoutCredentials(toError(thrown));
       events.emit('worker:trouble', { operation: 'run a pass', error, failures: 1, retryIn: 0 });
     }
@@ -28,6 +29,6 @@ export async function runPassDaemon(
     events.emit('daemon:overrun', overrun);
   };
   const work = (clock: Clock, signal: AbortSignal): Promise<DaemonReport> =>
-    runDaemon({ clock, interval, maxOverruns, signal, tick, onOverrun });
+    runDaemon({ clock, interval, maxOverruns, signal, tick: () => tick(signal), onOverrun });
   return lifetime.daemon(shutdownGrace, work, { ticks: 0, overruns: 0, reason: 'stopped' });
 }

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { createStore } from '../../src/store/store.js';
 import { byHand } from '../support/by-hand.js';
 import { useDatabase } from '../support/database.js';
-import { countEvents, nextEvent, signal } from '../support/events.js';
+import { countEvents, nextEvent, recordEvents, signal } from '../support/events.js';
 import { turns } from '../support/turns.js';
+import { until } from '../support/until.js';
 
 describe('stop() while something else goes on', () => {
   const db = useDatabase();
@@ -119,6 +120,16 @@ describe('stop() while something else goes on', () => {
       1,
       'others find it there',
     );
+  });
+
+  it('C12 a daemon that is stopped while it installs reports no trouble', async () => {
+    const scheduler = db.scheduler();
+    const trouble = recordEvents(scheduler, 'worker:trouble');
+    const daemon = scheduler.daemon({ interval: '1m' });
+    await until('it is connected', async () => scheduler.load.connection !== null);
+    await scheduler.stop();
+    assert.equal((await daemon).reason, 'stopped');
+    assert.deepEqual(trouble, []);
   });
 });
 
