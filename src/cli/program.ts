@@ -51,6 +51,7 @@ export function buildProgram(surroundings: Surroundings, run: Perform): Command 
       // It repeats what was given, which may be a connection string in the wrong place.
       outputError: (text) => err.text(hideCredentials(text)),
     })
+    .showHelpAfterError('Add --help to see what the command takes, with examples.')
     .exitOverride();
   for (const [name, summary] of Object.entries(GROUPS))
     inherited(program, name).summary(summary).description(summary);

@@ -1,10 +1,8 @@
-import { DEFAULT_QUEUE, type ResolvedOptions } from '../config/options.js';
+import { DEFAULT_QUEUE } from '../config/options.js';
 import { cancelJob } from '../dispatch/cancel-job.js';
-import type { Clock } from '../domain/clock.js';
 import type { EventBus, Listener } from '../runtime/event-bus.js';
-import type { Store } from '../store/store.js';
 import type { WorkerEngine } from '../worker/engine.js';
-import type { HandlerRegistry } from '../worker/handler-registry.js';
+import type { EngineRequest } from '../worker/engine-parts.js';
 import { Decisions } from './decisions.js';
 import type { Definitions } from './definitions.js';
 import { Fulfilment } from './fulfilment.js';
@@ -16,18 +14,9 @@ import { Registrar } from './registrar.js';
 import { StoredSchedules } from './stored-schedules.js';
 import { Turn } from './turn.js';
 
-export interface SchedulingParts {
-  store: Store;
-  clock: Clock;
-  events: EventBus;
-  random: () => number;
-  options: ResolvedOptions;
-  registry: HandlerRegistry;
+export interface SchedulingParts extends Omit<EngineRequest, 'renewer' | 'anchor' | 'onSated'> {
   definitions: Definitions;
   engine: WorkerEngine;
-  workerId: string;
-  /** How many times longer than their interval polls may wait. */
-  patience: () => number;
 }
 
 /** Everything about schedules in a connected process. Nothing runs yet. */

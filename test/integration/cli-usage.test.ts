@@ -64,7 +64,10 @@ describe('chronos: usage, settings and exit codes', () => {
     assert.match(status.stderr, /did you mean 'RUNNING'/);
     assert.match(help.stderr, /did you mean 'jobs'/);
     assert.match(group.stderr, /Usage: chronos jobs/);
-    assert.match(missing.stderr, /missing required argument 'taskType'/);
+    assert.match(
+      missing.stderr,
+      /missing required argument 'taskType'\nAdd --help to see what the command takes/,
+    );
     assert.match(limit.stderr, /whole number from 1 to 200/);
     assert.match(between.stderr, /'9-17' is invalid. It must be two times .* 09:00,17:30/);
   });
