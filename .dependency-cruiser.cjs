@@ -1,36 +1,56 @@
-// Imports point downward only:
-//   worker.ts, cli, http, metrics, process → scheduler.ts, parts.ts → dispatch, worker, schedules, built-in, maintenance, operations → store → runtime, config → domain
+// Imports point downward only. Each line may import from the lines below it, and from its own folder:
+//   cli
+//   process
+//   http
+//   metrics
+//   scheduler.ts
+//   operations
+//   lifecycle
+//   schedules, maintenance
+//   jobs
+//   worker
+//   handlers
+//   store
+//   config, runtime
+//   domain
 // src/index.ts is the list of public exports and may name anything.
 
-const domain = '^src/domain/';
-const config = '^src/config/';
-const runtime = '^src/runtime/';
-const store = '^src/store/';
-const services = '^src/(dispatch|worker|schedules|built-in|maintenance|operations)/';
-const scheduler =
-  '^src/(scheduler|schedule-api|job-api|dispatching|run-once|pass-daemon|lifetime|load|parts)\\.ts$';
-const adapters = '^src/(cli|http|metrics|process)/';
+const LAYERS = [
+  ['cli'],
+  ['process'],
+  ['http'],
+  ['metrics'],
+  ['scheduler'],
+  ['operations'],
+  ['lifecycle'],
+  ['schedules', 'maintenance'],
+  ['jobs'],
+  ['worker'],
+  ['handlers'],
+  ['store'],
+  ['config', 'runtime'],
+  ['domain'],
+];
 
-/** What matches `from` may import of this project only itself and what matches one of `below`. */
-function onlyDownward(name, from, ...below) {
-  return {
-    name,
+const pathOf = (layer) => (layer === 'scheduler' ? '^src/scheduler\\.ts$' : `^src/${layer}/`);
+const domain = pathOf('domain');
+const store = pathOf('store');
+
+/** A layer may import itself and every layer below it. */
+const downwardOnly = LAYERS.flatMap((layers, index) => {
+  const below = LAYERS.slice(index + 1).flat();
+  return layers.map((layer) => ({
+    name: `${layer}-imports-downward`,
     comment: 'Imports point downward: see the top of .dependency-cruiser.cjs.',
     severity: 'error',
-    from: { path: from },
-    to: { pathNot: [from, ...below], dependencyTypes: ['local'] },
-  };
-}
+    from: { path: pathOf(layer) },
+    to: { pathNot: [layer, ...below].map(pathOf), dependencyTypes: ['local'] },
+  }));
+});
 
 module.exports = {
   forbidden: [
-    onlyDownward('domain-at-the-bottom', domain),
-    onlyDownward('config-above-domain', config, domain),
-    onlyDownward('runtime-above-domain', runtime, domain),
-    onlyDownward('store-above-runtime-and-config', store, runtime, config, domain),
-    onlyDownward('services-above-store', services, store, runtime, config, domain),
-    onlyDownward('scheduler-above-services', scheduler, services, store, runtime, config, domain),
-    onlyDownward('adapters-above-scheduler', adapters, scheduler, services, store, runtime, config, domain),
+    ...downwardOnly,
     {
       name: 'domain-is-pure',
       comment:
@@ -51,10 +71,10 @@ module.exports = {
     {
       name: 'http-loaded-when-used',
       comment:
-        'Whoever does not answer over HTTP does not load the server: only for-worker.ts is imported, and it waits.',
+        'Whoever does not answer over HTTP does not load the server: only with-http-server.ts is imported, and it waits.',
       severity: 'error',
-      from: { path: '^(worker\\.ts|src/)', pathNot: '^src/http/(?!for-worker)' },
-      to: { path: '^src/http/(?!for-worker)', dynamic: false },
+      from: { path: '^(worker\\.ts|src/)', pathNot: '^src/http/(?!with-http-server)' },
+      to: { path: '^src/http/(?!with-http-server)', dynamic: false },
     },
     {
       name: 'no-cycles',
@@ -71,8 +91,9 @@ module.exports = {
         orphan: true,
         path: '^src/',
         pathNot: [
-          '^src/((http|metrics)/)?index\\.ts$',
-          '^src/worker/renewal-thread\\.ts$',
+          '^src/index\\.ts$',
+          '^src/(http/server|metrics/attach)\\.ts$',
+          '^src/worker/locks/renewal-thread\\.ts$',
           '^src/cli/main\\.ts$',
         ],
       },

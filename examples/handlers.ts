@@ -2,16 +2,16 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { SnoozeJob, type JobContext } from '../src/index.js';
 
 // Handlers by task type: the name of the export is the task type. A worker loads this module with
-// HANDLERS=dist/examples/handlers.js. In a project of your own, import from 'chronos-worker' instead.
+// HANDLERS=dist/examples/handlers.js. In your own project, import from 'chronos-worker' instead.
 
-/** Pretends to send a mail. Pass the signal on, so that a timeout or a shutdown stops the work at once. */
+/** Pretends to send an email. Passes the signal on, so that a timeout or a shutdown stops the work at once. */
 export async function sendEmail(payload: { to: string; subject: string }, job: JobContext): Promise<object> {
   job.log(`connecting for ${payload.to}`);
   await pause(200, undefined, { signal: job.signal });
   return { sent: true, to: payload.to };
 }
 
-/** Long work in steps: reports how far it is, and stops between two steps when it is asked to. */
+/** Long work in steps: reports its progress, and stops between two steps when its signal is aborted. */
 export async function generateReport(
   payload: { name: string; pages: number },
   job: JobContext,
@@ -24,14 +24,14 @@ export async function generateReport(
   return { name: payload.name, pages: payload.pages };
 }
 
-/** Fails the first times, to show retries with backoff. */
+/** Fails the first attempts, to show retries with backoff. */
 export function callFlakyService(payload: { failures: number }, job: JobContext): object {
   if (job.attempt <= payload.failures)
     throw new Error(`the service is not available (attempt ${job.attempt})`);
   return { attempts: job.attempt };
 }
 
-/** Not before the kettle is hot: snoozing counts as no attempt. */
+/** Snoozes until the kettle is hot: snoozing does not count as an attempt. */
 export function brewTea(payload: { readyAt: string }, job: JobContext): object {
   const wait = new Date(payload.readyAt).getTime() - Date.now();
   if (wait > 0) {
@@ -41,7 +41,7 @@ export function brewTea(payload: { readyAt: string }, job: JobContext): object {
   return { tea: 'ready' };
 }
 
-/** Idempotent side effects: a job may run twice when a process dies, but its id is charged once. */
+/** Idempotent side effects: a job may run twice if a process dies, but each job id is charged once. */
 export class ChargeCard {
   static readonly #charged = new Map<string, number>();
 

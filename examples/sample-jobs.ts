@@ -14,7 +14,7 @@ await scheduler.dispatch('sendEmail', { to: 'ada@example.org', subject: 'Welcome
 await scheduler.dispatch('sendEmail', { to: 'grace@example.org', subject: 'Welcome' }, { priority: 10 });
 await scheduler.dispatch('generateReport', { name: 'November', pages: 5 });
 await scheduler.dispatch('callFlakyService', { failures: 2 }, { retries: { base: '500ms', jitter: 'none' } });
-await scheduler.dispatch('brewTea', { readyAt: new Date(Date.now() + 3000).toISOString() });
+await scheduler.dispatch('brewTea', { readyAt: new Date(Date.now() + 8000).toISOString() });
 await scheduler.dispatch('ChargeCard', { amount: 42 }, { key: 'order-1001' });
 await scheduler
   .delay('5s')

@@ -3,15 +3,15 @@ import type { JobContext, Scheduler } from '../src/index.js';
 import * as handlers from './handlers.js';
 
 // A module for HANDLERS whose default export receives the scheduler: it registers the handlers of handlers.ts, and
-// defines schedules. In a project of your own, import from 'chronos-worker' instead.
+// defines schedules. In your own project, import from 'chronos-worker' instead.
 
 export default function register(scheduler: Scheduler): void {
   for (const [taskType, handler] of Object.entries(handlers)) scheduler.registerHandler(taskType, handler);
 
-  // Every ten seconds; a run that takes longer is not run twice at once.
+  // Every ten seconds. Runs never overlap: an occurrence is skipped while the previous run is active.
   scheduler.schedule('heartbeat', beat).everyTenSeconds().maxRunningTime('30s');
 
-  // Filters and hooks, in business hours of one place, whatever the zone of this machine.
+  // Filters and hooks, in the business hours of a time zone, whatever the zone of this machine.
   scheduler
     .schedule('sync-orders', syncOrders)
     .everyFiveMinutes()
@@ -27,7 +27,7 @@ export default function register(scheduler: Scheduler): void {
       job.log(`failed: ${error.message}`);
     });
 
-  // A task type that is registered already, with a payload; missed nights are made up for until noon.
+  // A registered task type with a payload. A missed night runs later, up to 12:30.
   scheduler
     .define('generateReport', { name: 'nightly', pages: 3 })
     .named('nightly-report')
@@ -36,7 +36,7 @@ export default function register(scheduler: Scheduler): void {
     .maxRetries(2)
     .onMisfire('once', { within: '10h' });
 
-  // Built-in handlers. Without queue(), a one-pass run (`node dist/worker.js run`) executes them in place, in this order.
+  // Built-in handlers. Without queue(), a one-pass run (`node dist/worker.js run`) runs them inline, in this order.
   scheduler.registerCommand('app:extract', () => ({ rows: 42 }));
   scheduler.define('command', 'app:extract').named('extract').dailyAt('01:00');
   scheduler
@@ -52,7 +52,7 @@ export default function register(scheduler: Scheduler): void {
     .dailyAt('01:00')
     .dependsOn('transform');
 
-  // No rule: it runs when it is dispatched.
+  // Without a rule it runs when it is dispatched.
   scheduler.schedule('rebuild-index', rebuildIndex).priority(50).args({ deep: true });
 }
 

@@ -1,5 +1,6 @@
-// Compares docs/features.md with the titles of the tests: what is called done has to be shown by a test.
-import { readdirSync, readFileSync } from 'node:fs';
+// Compares docs/features.md with the tests: a feature is done when a test has its id as a tag at the end of the title.
+// With --fix, the column "shown by" is written anew.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -9,68 +10,121 @@ const KNOWN_IDS = new Set([
   ...numbered('Y', 12),
   ...numbered('F', 9),
   ...numbered('D', 14),
-  ...numbered('B', 20),
+  ...numbered('B', 42),
 ]);
 const STATES = new Set(['done', 'open']);
+
+export interface TestFile {
+  /** Relative to `test/`, with forward slashes. */
+  path: string;
+  source: string;
+}
 
 interface Row {
   id: string;
   state: string;
+  shownBy: string[];
 }
 
-/** All faults found, one sentence each; none when the page and the tests agree. */
-export function checkFeatures(featuresMarkdown: string, testSources: string[]): string[] {
-  const rows = readRows(featuresMarkdown);
+/** All problems found, one sentence each; none when the page and the tests agree. */
+export function checkFeatures(featuresMarkdown: string, tests: readonly TestFile[]): string[] {
+  const rows = featuresMarkdown.split('\n').flatMap((line) => parseRow(line) ?? []);
   const listed = rows.map((row) => row.id);
-  const shown = new Set(testSources.flatMap(idsInTitles));
+  const filesById = findTags(tests);
+  const filesOf = (id: string): string[] => filesById.get(id) ?? [];
 
   const missing = [...KNOWN_IDS].filter((id) => !listed.includes(id));
   const unknown = listed.filter((id) => !KNOWN_IDS.has(id));
   const repeated = new Set(listed.filter((id, index) => listed.indexOf(id) !== index));
   const stateless = rows.filter((row) => !STATES.has(row.state));
-  const unshown = rows.filter((row) => row.state === 'done' && !shown.has(row.id));
-  const untracked = [...shown].filter((id) => !KNOWN_IDS.has(id));
+  const untested = rows.filter((row) => row.state === 'done' && filesOf(row.id).length === 0);
+  const untracked = [...filesById.keys()].filter((id) => !KNOWN_IDS.has(id));
+  const misplaced = rows.flatMap(({ id, shownBy }) =>
+    shownBy.filter((file) => !filesOf(id).includes(file)).map((file) => ({ id, file })),
+  );
 
   return [
     ...missing.map((id) => `${id}: has no row`),
-    ...unknown.map((id) => `${id}: is not a feature that exists`),
+    ...unknown.map((id) => `${id}: there is no such feature`),
     ...[...repeated].map((id) => `${id}: has more than one row`),
     ...stateless.map(({ id, state }) => `${id}: its state is "${state}", expected "done" or "open"`),
-    ...unshown.map(({ id }) => `${id}: is called done, but no test title names it`),
-    ...untracked.map((id) => `${id}: is named by a test title, but is not a feature that exists`),
+    ...untested.map(({ id }) => `${id}: is marked done, but no test title ends with [${id}]`),
+    ...untracked.map((id) => `${id}: is the tag of a test, but there is no such feature`),
+    ...misplaced.map(
+      ({ id, file }) => `${id}: ${file} has no test tagged [${id}] (npm run check:features -- --fix)`,
+    ),
   ];
+}
+
+/** The page with the column "shown by" listing every file that has a test with the row's tag, integration tests first. */
+export function fixShownBy(featuresMarkdown: string, tests: readonly TestFile[]): string {
+  const filesById = findTags(tests);
+  return featuresMarkdown
+    .split('\n')
+    .map((line) => {
+      const row = parseRow(line);
+      if (row === undefined) return line;
+      const files = row.state === 'done' ? (filesById.get(row.id) ?? []) : [];
+      const cells = splitCells(line).slice(0, 4);
+      return [...cells, ` ${files.map((file) => `\`${file}\``).join(', ')} `, '']
+        .join('|')
+        .replace('|  |', '| |');
+    })
+    .join('\n');
 }
 
 function numbered(letter: string, count: number): string[] {
   return Array.from({ length: count }, (_, index) => `${letter}${index + 1}`);
 }
 
-function readRows(markdown: string): Row[] {
-  return markdown.split('\n').flatMap((line) => {
-    // A pipe inside a cell is written \|.
-    const [, id, , state] = line.split(/(?<!\\)\|/).map((cell) => cell.trim());
-    return id !== undefined && state !== undefined && /^[A-Z]\d+$/.test(id) ? [{ id, state }] : [];
-  });
+function parseRow(line: string): Row | undefined {
+  const [, id, , state, shownBy = ''] = splitCells(line).map((cell) => cell.trim());
+  if (id === undefined || state === undefined || !/^[A-Z]\d+$/.test(id)) return undefined;
+  return { id, state, shownBy: [...shownBy.matchAll(/`([^`]+)`/g)].map(([, file = '']) => file) };
 }
 
-/** The ids at the start of titles, several in a row; a skipped test shows nothing. */
-function idsInTitles(source: string): string[] {
+/** A pipe inside a cell is written \|. */
+function splitCells(line: string): string[] {
+  return line.split(/(?<!\\)\|/);
+}
+
+/** The files that have a test with each tag, in alphabetical order: `integration/` comes before `unit/`. */
+function findTags(tests: readonly TestFile[]): Map<string, string[]> {
+  const files = new Map<string, Set<string>>();
+  for (const { path: file, source } of [...tests].sort((a, b) => (a.path < b.path ? -1 : 1)))
+    for (const id of tagsOf(source)) files.set(id, (files.get(id) ?? new Set()).add(file));
+  return new Map([...files].map(([id, set]) => [id, [...set]]));
+}
+
+/** The tags at the ends of titles: `'… [C2] [B1]'`. A skipped test does not count. */
+function tagsOf(source: string): string[] {
   const titles = source.matchAll(
-    /\b(?:describe|context|it|specify)(?:\.only)?\(\s*(['"`])((?:[A-Z]\d+[ ,]+)+)/g,
+    /\b(?:describe|context|it|specify)(?:\.only)?\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1/g,
   );
-  return [...titles].flatMap(([, , ids = '']) => ids.split(/[ ,]+/).filter((id) => id !== ''));
+  return [...titles].flatMap(([, , title = '']) => {
+    const [tags = ''] = /(?: \[[A-Z]\d+\])+$/.exec(title) ?? [];
+    return [...tags.matchAll(/[A-Z]\d+/g)].map(([id]) => id);
+  });
 }
 
 function main(): void {
   const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
-  const features = readFileSync(path.join(root, 'docs', 'features.md'), 'utf8');
+  const page = path.join(root, 'docs', 'features.md');
+  const features = readFileSync(page, 'utf8');
   const tests = readdirSync(path.join(root, 'test'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.test.ts'))
-    .map((file) => readFileSync(path.join(root, 'test', file), 'utf8'));
+    .map((file) => ({
+      path: file.split(path.sep).join('/'),
+      source: readFileSync(path.join(root, 'test', file), 'utf8'),
+    }));
 
-  const faults = checkFeatures(features, tests);
-  for (const fault of faults) console.error(`docs/features.md: ${fault}`);
-  if (faults.length > 0) process.exitCode = 1;
+  if (process.argv.includes('--fix')) {
+    writeFileSync(page, fixShownBy(features, tests));
+    return;
+  }
+  const problems = checkFeatures(features, tests);
+  for (const problem of problems) console.error(`docs/features.md: ${problem}`);
+  if (problems.length > 0) process.exitCode = 1;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) main();

@@ -1,5 +1,5 @@
-// Runs before the npm scripts: installs the dependencies and, with --build, compiles, each only when needed.
-// With --executable, after `npm run build`: makes the command one.
+// Runs before the npm scripts: installs the dependencies and, with --build, compiles; each only if needed.
+// With --executable, after `npm run build`: makes the CLI executable.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -26,7 +26,7 @@ function modifiedAt(file) {
   return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-/** Folders count as well: deleting a file changes nothing but its folder. */
+/** Includes folders: deleting a file changes only its folder. */
 function newestChange(file) {
   const stat = statSync(file, { throwIfNoEntry: false });
   if (!stat) return 0;
@@ -57,7 +57,7 @@ function installedByHand() {
 
 function install() {
   const hash = lockfileHash();
-  // Without the compiler it was an install for production only.
+  // Without the compiler it was a production install.
   const complete = existsSync(inRoot('node_modules', 'typescript'));
   if (complete && existsSync(installStamp) && readFileSync(installStamp, 'utf8') === hash) return;
   if (!complete || !installedByHand()) {
@@ -68,13 +68,13 @@ function install() {
   writeFileSync(installStamp, hash);
 }
 
-/** The compiler does not, and `npx chronos` in this folder needs it. */
+/** tsc does not set the execute bit, which `npx chronos` in this folder needs. */
 function makeExecutable() {
   chmodSync(inRoot('dist', 'src', 'cli', 'main.js'), 0o755);
 }
 
 function build() {
-  // Taken before compiling, so that a file saved meanwhile is compiled next time.
+  // Read before compiling, so that a file that changes meanwhile is compiled next time.
   const startedAt = Date.now();
   const changedAt = Math.max(...buildInputs.map((input) => newestChange(inRoot(input))));
   if (existsSync(buildStamp) && changedAt <= Number(readFileSync(buildStamp, 'utf8'))) return;

@@ -9,7 +9,7 @@ import { config } from 'dotenv';
 
 const EXAMPLE_HANDLERS = 'dist/examples/schedules.js';
 const DATA = path.join('.chronos', 'data');
-/** On Ctrl-C the terminal signals this process, and so does npm: that is one wish, not two. */
+/** On Ctrl-C, the terminal and npm both signal this process: signals this close together count as one. */
 const SAME_SIGNAL_MS = 500;
 
 process.chdir(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
@@ -34,7 +34,7 @@ process.on('SIGHUP', () => {
   stop('SIGTERM');
 });
 
-/** A signal to npm ends npm and its shell, and does not reach this process. */
+/** A signal to npm ends npm and its shell but is not forwarded, so this process stops when its parent changes. */
 function stopWithNpm(): void {
   const parent = process.ppid;
   const watch = setInterval(() => {
@@ -50,7 +50,7 @@ if (process.env['npm_lifecycle_event'] === 'start') stopWithNpm();
 /** Runs a program of dist/ to its end and returns its exit code. */
 function run(program: string, uri: string): Promise<number> {
   const env = { LOG_FORMAT: 'pretty', ...process.env, MONGODB_URI: uri, HANDLERS: handlers };
-  // In a process group of its own, so that it hears of Ctrl-C from here only, and once.
+  // In its own process group, so that it receives Ctrl-C only from here, and once.
   child = spawn(process.execPath, [program], {
     env,
     stdio: ['ignore', 'inherit', 'inherit'],
@@ -74,8 +74,8 @@ function workerCommand(uri: string): string {
 }
 
 function announce(mongod: EmbeddedMongod): void {
-  console.log(`MongoDB listens on ${mongod.uri}, its data is in ${DATA}.`);
-  console.log('For another worker, run this in a second terminal:');
+  console.log(`MongoDB is listening on ${mongod.uri}, its data is in ${DATA}.`);
+  console.log('To start another worker, run this in a second terminal:');
   console.log(`${workerCommand(mongod.uri)}\n`);
 }
 
@@ -84,8 +84,8 @@ function explain(error: EmbeddedMongodError): void {
     console.error(error.message);
     return;
   }
-  console.error(`Another "npm start" is running: its MongoDB, ${error.uri}, holds ${DATA}.`);
-  console.error('For another worker beside it, run:');
+  console.error(`Another "npm start" is running: its MongoDB, ${error.uri}, uses ${DATA}.`);
+  console.error('To start another worker, run:');
   console.error(workerCommand(error.uri));
 }
 
@@ -98,8 +98,8 @@ async function work(uri: string): Promise<number> {
 }
 
 async function main(): Promise<number> {
-  const given = process.env['MONGODB_URI'];
-  if (given) return work(given);
+  const uri = process.env['MONGODB_URI'];
+  if (uri) return work(uri);
 
   const mongod = await startMongod({ dataPath: DATA, log: console.log });
   try {

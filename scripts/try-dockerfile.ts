@@ -1,5 +1,5 @@
-// Carries out the steps of the Dockerfile in a temporary folder, with the node and npm of this machine instead of the
-// image's: shows that they work, what gets into the image and how large it is, where there is no Docker engine.
+// Runs the steps of the Dockerfile in a temporary folder, with the local node and npm instead of those of the
+// image: shows without a Docker engine that they work, what the image contains, and how large it is.
 //   node --import tsx scripts/try-dockerfile.ts
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -10,10 +10,10 @@ import { Copy, DockerfileParser, From, type Instruction } from 'dockerfile-ast';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const APP = '/app';
-/** Without a connection string the worker says so and ends with this code. */
+/** Exit code of a worker without a connection string. */
 const MISCONFIGURED = 2;
 
-/** What `.dockerignore` lets through; it refuses everything and names the exceptions. */
+/** `.dockerignore` excludes everything except these. */
 const allowed = readFileSync(path.join(ROOT, '.dockerignore'), 'utf8')
   .split('\n')
   .filter((line) => line.startsWith('!'))
@@ -72,8 +72,8 @@ try {
   const env = { PATH: process.env['PATH'], NODE_ENV: 'production' };
   const worker = spawnSync('node', ['dist/worker.js'], { cwd: app, env, encoding: 'utf8' });
   if (worker.status !== MISCONFIGURED)
-    throw new Error(`the worker ended with ${String(worker.status)}: ${worker.stderr}`);
-  console.log(`the worker starts, and says: ${worker.stderr.trim()}`);
+    throw new Error(`the worker exited with ${String(worker.status)}: ${worker.stderr}`);
+  console.log(`the worker starts and prints: ${worker.stderr.trim()}`);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

@@ -1,102 +1,146 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { EventChannel } from './built-in/event-channel.js';
-import { registerBuiltIns } from './built-in/register.js';
-import { resolveWithLock, type DaemonOptions, type PassOptions } from './config/call-options.js';
 import type { DispatchOptions } from './config/dispatch-options.js';
 import type { HandlerOptions } from './config/handler-options.js';
-import { resolveOptions, type ResolvedOptions, type SchedulerOptions } from './config/options.js';
-import type { DispatchResult } from './dispatch/dispatcher.js';
-import { Draft } from './dispatch/draft.js';
-import type { JobHandle } from './dispatch/job-handle.js';
-import type { AdHoc, AnyPayloads, DispatchArguments, DispatchRequest } from './dispatch/typed-dispatch.js';
-import { Dispatching } from './dispatching.js';
-import { parseDuration, type Duration } from './domain/duration.js';
-import { ChronosError } from './domain/errors.js';
+import type {
+  DaemonOptions,
+  PassOptions,
+  PauseOptions,
+  ScheduleQueryOptions,
+} from './config/method-options.js';
+import { type ResolvedOptions, resolveOptions, type SchedulerOptions } from './config/options.js';
+import type { Duration } from './domain/duration.js';
 import type { EventName, LifecycleState } from './domain/events.js';
 import type { Instant } from './domain/instant.js';
-import type { JobDocument } from './domain/job.js';
-import { JobApi, type JobApiParts } from './job-api.js';
-import { loadOf, type WorkerLoad } from './load.js';
-import { Lifetime, type StopReport } from './lifetime.js';
+import type { ExecutionDocument } from './domain/job/execution.js';
+import type { SkipDocument } from './domain/schedule/schedule.js';
+import { EventChannel } from './handlers/built-in/event-channel.js';
+import { createHandlerRegistry, type HandlerRegistry } from './handlers/handler-registry.js';
+import type { Handler, HandlerClass } from './handlers/handler.js';
+import type {
+  AdHoc,
+  AnyPayload,
+  AnyPayloads,
+  DispatchArguments,
+  DispatchRequest,
+} from './jobs/dispatch-types.js';
+import type { DispatchResult } from './jobs/dispatcher.js';
+import { type DispatchFunction, Draft } from './jobs/draft.js';
+import type { JobHandle } from './jobs/job-handle.js';
+import type { JobView } from './jobs/job-views.js';
+import { type DaemonReport, runDaemon } from './lifecycle/daemon.js';
+import { SchedulerLifecycle, type StopReport } from './lifecycle/lifecycle.js';
+import { type PassReport, runBatch, runOnce } from './lifecycle/pass.js';
+import { currentBacklog, currentLoad, type WorkerLoad } from './lifecycle/worker-load.js';
 import type { PruneCounts } from './maintenance/pruner.js';
-import { Operations, type OperationsParts } from './operations/operations.js';
-import { runPassDaemon } from './pass-daemon.js';
-import { collectDue, runBatch, runOnce, type PassReport } from './run-once.js';
+import { Operations } from './operations/operations.js';
 import { EventBus, type Listener } from './runtime/event-bus.js';
-import type { DaemonReport } from './schedules/daemon.js';
-import { Definitions } from './schedules/definitions.js';
-import type { StoredSchedules } from './schedules/stored-schedules.js';
-import type { QueueBacklog } from './store/backlog.js';
-import { install } from './store/install.js';
-import type { Handler, HandlerClass } from './worker/handler.js';
-import { HandlerRegistry, isHandlerClass, taskTypeOf } from './worker/handler-registry.js';
-import type { HeldLock } from './worker/named-locks.js';
+import { defineSchedule, defineTask, type ScheduleBuilder } from './schedules/definition/builder.js';
+import { DefinitionRegistry } from './schedules/definition/definition-registry.js';
+import type { Definition } from './schedules/definition/definition.js';
+import { registerCommand } from './schedules/definition/handler-source.js';
+import type { BackfillAnswer, TriggerAnswer } from './schedules/stored/manual-runs.js';
+import type { NewSchedule, SchedulePatch } from './schedules/stored/schedule-input.js';
+import type { SchedulePage, StoredSchedule } from './schedules/stored/stored-schedules.js';
+import type { CancelAnswer, HoldAnswer, RetryAnswer } from './store/jobs/change.js';
+import type { QueueBacklog } from './store/jobs/counts.js';
+import { install } from './store/schema/install.js';
+import type { HeldLock } from './worker/locks/named-locks.js';
 
-/** The whole of Chronos: register handlers, dispatch jobs, start and stop a worker. `new` never connects. */
-export class Scheduler<P extends object = AnyPayloads> extends JobApi {
+type Target<P> = (keyof P & string) | HandlerClass<never>;
+
+/**
+ * The whole of Chronos: registers handlers, dispatches jobs, manages schedules, runs a worker. `new` does not connect;
+ * the first method that needs the database does.
+ */
+export class Scheduler<P extends object = AnyPayloads> {
   readonly workerId: string;
+  /** Receives the events of the built-in handler `event`, apart from the Scheduler's own events. */
   readonly channel = new EventChannel();
+  /** For people who operate a running system: lists, counts, explanations, checks, changes by filter. */
+  readonly operations: Operations;
   readonly #options: ResolvedOptions;
   readonly #events = new EventBus();
-  protected readonly registry = new HandlerRegistry();
-  protected readonly definitions: Definitions;
-  readonly #lifetime: Lifetime;
-  readonly #dispatching: Dispatching;
-  /** For those who operate a running system: lists, counts, explanations, checks, changes by filter. */
-  readonly operations: Operations;
+  readonly #registry: HandlerRegistry;
+  readonly #definitions: DefinitionRegistry;
+  readonly #lifecycle: SchedulerLifecycle;
+  readonly #dispatch: DispatchFunction = async (target, payload, options) =>
+    (await this.#lifecycle.connect()).dispatcher.dispatch(target, payload, options);
 
-  constructor(options: SchedulerOptions) {
-    super();
-    this.#options = resolveOptions(options);
-    this.workerId = this.#options.workerId ?? `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`;
-    this.definitions = new Definitions({
-      registry: this.registry,
-      options: this.#options,
-      draft: () => this.#draft() as Draft<string>,
-      dispatch: (name, payload, more) => this.#dispatching.dispatch(name, payload, more),
-    });
-    registerBuiltIns(this.registry, this.#options, this.channel);
-    this.#lifetime = new Lifetime({
-      options: this.#options,
-      registry: this.registry,
-      definitions: this.definitions,
+  constructor(input: SchedulerOptions) {
+    const options = resolveOptions(input);
+    this.#options = options;
+    this.workerId = options.workerId ?? `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`;
+    this.#registry = createHandlerRegistry(options, this.channel);
+    this.#definitions = new DefinitionRegistry(this.#registry, options);
+    this.#lifecycle = new SchedulerLifecycle({
+      options,
+      registry: this.#registry,
+      definitions: this.#definitions,
       events: this.#events,
       workerId: this.workerId,
     });
-    this.#dispatching = new Dispatching({
-      lifetime: this.#lifetime,
-      options: this.#options,
-      registry: this.registry,
-      definitions: this.definitions,
-      cancel: (jobId, reason) => this.cancel(jobId, reason ?? undefined),
-    });
-    this.operations = new Operations({
-      options: this.#options,
-      registry: this.registry,
-      definitions: this.definitions,
-      workerId: this.workerId,
-      connect: () => this.#operationsParts(),
-    });
-    for (const [taskType, handler] of Object.entries(this.#options.taskHandlers))
-      this.registry.register(taskType, handler);
+    this.operations = new Operations(this.#lifecycle);
   }
+
+  // Starting and stopping
 
   get state(): LifecycleState {
-    return this.#lifetime.state;
+    return this.#lifecycle.state;
   }
 
-  /** What this process has in hand at this moment. */
+  /** Connects, installs, and starts to work. Rejects if MongoDB stays unreachable; then the state is Error. */
+  start(): Promise<void> {
+    return this.#lifecycle.start();
+  }
+
+  /** Starts, and resolves when stopped: by `stop()`, SIGINT or SIGTERM. */
+  forever(): Promise<StopReport> {
+    return this.#lifecycle.forever();
+  }
+
+  /**
+   * Stops gracefully within the timeout (default `shutdownGrace`). The name of a signal is ignored, so that
+   * `process.on('SIGTERM', (signal) => scheduler.stop(signal))` works.
+   */
+  stop(timeout?: Duration): Promise<StopReport> {
+    return this.#lifecycle.stop(timeout);
+  }
+
+  /** Creates collections, indexes and validators. `start()` does so, too. */
+  install(): Promise<void> {
+    return install(this.#options.uri);
+  }
+
+  /** One pass: recovers expired locks, enqueues due schedules, and executes up to `batch` due jobs; resolves to how many. */
+  run(batch = 32): Promise<number> {
+    return runBatch(this.#lifecycle, batch);
+  }
+
+  /**
+   * One pass, for system cron: due definitions run inline if they have no queue and are enqueued if they have one, in
+   * the order of their dependencies; then up to `batch` due jobs are executed.
+   */
+  runOnce(options: PassOptions = {}): Promise<PassReport> {
+    return runOnce(this.#lifecycle, options);
+  }
+
+  /** A pass at every multiple of an interval, until `stop()`, SIGINT, SIGTERM, or too many overruns in a row. */
+  daemon(options: DaemonOptions = {}): Promise<DaemonReport> {
+    return runDaemon(this.#lifecycle, options);
+  }
+
+  /** How busy this process is at the moment. */
   get load(): WorkerLoad {
-    return loadOf(this.#lifetime.open, this.#options, this.registry.taskTypes);
+    return currentLoad(this.#lifecycle);
   }
 
-  /** What is due in the queues of this worker and not taken. Makes no connection: without one, nothing is known. */
-  async backlog(): Promise<QueueBacklog[]> {
-    const parts = this.#lifetime.open;
-    if (!parts?.database.isConnected()) return [];
-    return parts.store.findBacklog(this.#options.queues, parts.clock);
+  /** Due jobs in the queues of this worker that nobody has claimed. Does not connect: without a connection it is empty. */
+  backlog(): Promise<QueueBacklog[]> {
+    return currentBacklog(this.#lifecycle);
   }
+
+  // Events
 
   on<E extends EventName>(event: E, listener: Listener<E>): this {
     this.#events.on(event, listener);
@@ -113,6 +157,8 @@ export class Scheduler<P extends object = AnyPayloads> extends JobApi {
     return this;
   }
 
+  // Handlers and new jobs
+
   /** Registers a function, class or object under a task type, or a class under its own name. Also while running. */
   registerHandler<T extends keyof P & string>(
     taskType: T,
@@ -120,13 +166,18 @@ export class Scheduler<P extends object = AnyPayloads> extends JobApi {
     options?: HandlerOptions,
   ): this;
   registerHandler<Q>(handlerClass: HandlerClass<Q>, options?: HandlerOptions): this;
-  registerHandler(first: unknown, second?: unknown, third?: unknown): this {
-    if (isHandlerClass(first)) this.registry.register(taskTypeOf(first), first, second);
-    else this.registry.register(first, second, third);
+  registerHandler(target: unknown, ...rest: [unknown?, unknown?]): this {
+    this.#registry.register(target, ...rest);
     return this;
   }
 
-  /** Stores a job; resolves once a majority has it. */
+  /** Registers a function for `define('command', name)`; its task type is `command:<name>`. */
+  registerCommand<A = AnyPayload>(name: string, command: Handler<A>): this {
+    registerCommand(this.#registry, name, command);
+    return this;
+  }
+
+  /** Stores a job; resolves once a majority of the servers has it. */
   dispatch<T extends keyof P & string>(taskType: T, ...rest: DispatchArguments<P[T]>): Promise<JobHandle>;
   dispatch<Q>(handlerClass: HandlerClass<Q>, payload?: Q, options?: DispatchOptions): Promise<JobHandle>;
   dispatch(
@@ -134,111 +185,157 @@ export class Scheduler<P extends object = AnyPayloads> extends JobApi {
     payload?: unknown,
     options?: DispatchOptions & AdHoc<unknown>,
   ): Promise<JobHandle> {
-    return this.#dispatching.dispatch(target, payload, options);
+    return this.#dispatch(target, payload, options);
   }
 
-  /** Stores many jobs, from anything that can be iterated, and reports on each in order. */
+  /** Stores many jobs from any iterable; resolves to a result for each, in order. */
   async dispatchMany(
     requests: Iterable<DispatchRequest<P>> | AsyncIterable<DispatchRequest<P>>,
   ): Promise<DispatchResult[]> {
-    return this.#dispatching.dispatchMany(requests);
+    return (await this.#lifecycle.connect()).dispatcher.dispatchMany(requests);
   }
 
-  /** Starts a draft: `scheduler.delay('1h').args({ … }).dispatch('emails')`. */
-  delay(delay: Duration): Draft<(keyof P & string) | HandlerClass<never>> {
-    return this.#draft().delay(delay);
+  /** Starts a draft of a job that runs later: `scheduler.delay('1h').args({ … }).dispatch('emails')`. */
+  delay(delay: Duration): Draft<Target<P>> {
+    return new Draft<Target<P>>(this.#dispatch).delay(delay);
   }
 
-  at(when: Instant): Draft<(keyof P & string) | HandlerClass<never>> {
-    return this.#draft().at(when);
+  /** Starts a draft of a job that runs at an instant. */
+  at(when: Instant): Draft<Target<P>> {
+    return new Draft<Target<P>>(this.#dispatch).at(when);
   }
 
-  args(payload: unknown): Draft<(keyof P & string) | HandlerClass<never>> {
-    return this.#draft().args(payload);
+  /** Starts a draft of a job with this payload. */
+  args(payload: unknown): Draft<Target<P>> {
+    return new Draft<Target<P>>(this.#dispatch).args(payload);
+  }
+
+  // One job
+
+  async getJob(jobId: string): Promise<JobView | null> {
+    return (await this.#lifecycle.connect()).jobs.get(jobId);
+  }
+
+  /** The last thousand attempts of a job, oldest first, as long as the execution log keeps them. */
+  async getExecutions(jobId: string): Promise<ExecutionDocument[]> {
+    return (await this.#lifecycle.connect()).jobs.executions(jobId);
+  }
+
+  /** Cancels a waiting job, or asks the worker of a running job to cancel it; see the result. */
+  async cancel(jobId: string, reason?: string): Promise<CancelAnswer> {
+    return (await this.#lifecycle.connect()).jobs.cancel(jobId, reason);
+  }
+
+  /** Runs a finished job again, as if it were new. */
+  async retry(jobId: string): Promise<RetryAnswer> {
+    return (await this.#lifecycle.connect()).jobs.retry(jobId);
+  }
+
+  /** Keeps a waiting job from running until `unhold`. */
+  async hold(jobId: string, reason?: string): Promise<HoldAnswer> {
+    return (await this.#lifecycle.connect()).jobs.hold(jobId, reason);
+  }
+
+  /** Lets a held job run when it is due. */
+  async unhold(jobId: string): Promise<HoldAnswer> {
+    return (await this.#lifecycle.connect()).jobs.unhold(jobId);
   }
 
   /**
-   * Removes finished jobs past their retention. With an age: finished jobs, jobs of task types nobody has a handler
-   * for, and jobs whose lock expired, all older than that.
+   * Removes finished jobs past their retention. With an age: finished jobs, jobs of task types without any handler,
+   * and jobs whose lock expired, all older than that.
    */
   async prune(olderThan?: Duration): Promise<PruneCounts> {
-    const age = olderThan === undefined ? undefined : parseDuration(olderThan, 'prune() olderThan');
-    const { pruner } = await this.#lifetime.connect();
-    return age === undefined ? pruner.pruneByRetention() : pruner.pruneOlderThan(age);
+    return (await this.#lifecycle.connect()).pruner.prune(olderThan);
   }
 
-  /** Runs `fn` while no other process runs one under the same name; throws LOCK_HELD when it is not free within `wait`. */
+  /** Runs `fn` while no other process runs one under the same name; throws LOCK_HELD if it is not free within `wait`. */
   async withLock<T>(
     name: string,
     fn: (lock: HeldLock) => T | Promise<T>,
     options: { wait?: Duration } = {},
   ): Promise<T> {
-    const wait = resolveWithLock(options);
-    if (typeof fn !== 'function') {
-      throw new ChronosError('INVALID_ARGUMENT', `withLock() runs a function, got ${typeof fn}`);
-    }
-    const { engine } = await this.#lifetime.connect();
-    return engine.namedLocks.withLock(name, fn, wait);
+    return (await this.#lifecycle.connect()).engine.namedLocks.withLock(name, fn, options);
   }
 
-  /** Creates collections, indexes and validators. `start()` does it too. */
-  async install(): Promise<void> {
-    await install(this.#options.uri);
-  }
-
-  /** One pass: recovers what is stale, enqueues what schedules owe, claims and executes up to `batch` due jobs, resolves to how many. */
-  async run(batch = 32): Promise<number> {
-    return runBatch(this.#lifetime, this.definitions, batch);
-  }
-
-  async runOnce(options: PassOptions = {}): Promise<PassReport> {
-    return runOnce(this.#lifetime, this.#events, this.#options.timezone, options);
-  }
-
-  async daemon(options: DaemonOptions = {}): Promise<DaemonReport> {
-    return runPassDaemon(this.#lifetime, this.#events, this.#options, options);
-  }
-
-  /** Connects, installs, and starts to work. Rejects when MongoDB stays out of reach; the state is Error then. */
-  start(): Promise<void> {
-    return this.#lifetime.start();
-  }
-
-  /** Starts, stops on SIGINT or SIGTERM, and resolves when stopped. */
-  forever(): Promise<StopReport> {
-    return this.#lifetime.forever(this.#options.shutdownGrace);
-  }
+  // Schedules in code
 
   /**
-   * Stops gracefully within the time given (default `shutdownGrace`). The name of a signal is ignored, so that
-   * `process.on('SIGTERM', (signal) => scheduler.stop(signal))` does what was meant.
+   * Defines a schedule, or something to dispatch by name. The handler is a function, a class, the name of a task type,
+   * or left out if one is registered under the same name.
    */
-  async stop(timeout?: Duration): Promise<StopReport> {
-    const given = typeof timeout === 'string' && /^SIG[A-Z0-9]+$/.test(timeout) ? undefined : timeout;
-    return this.#lifetime.stop(
-      given === undefined ? this.#options.shutdownGrace : parseDuration(given, 'stop() timeout'),
-    );
+  schedule<A = AnyPayload>(name: string, handler?: Handler<A> | string): ScheduleBuilder<A> {
+    return defineSchedule<A>(this.#definitions, this.#dispatch, name, handler);
   }
 
-  protected async connected(): Promise<JobApiParts> {
-    const { store, clock, engine } = await this.#lifetime.connect();
-    return { store, clock, engine, events: this.#events };
+  /** The same for a built-in handler (`command`, `shell`, `url`, `event`, `closure`) or a task type; `named()` is optional. */
+  define<A = AnyPayload>(handler: Handler<A> | string, payload?: unknown): ScheduleBuilder<A> {
+    return defineTask<A>(this.#definitions, this.#dispatch, handler, payload);
   }
 
-  protected async stored(): Promise<StoredSchedules> {
-    const { scheduling, refreshClock } = await this.#lifetime.connect();
-    await refreshClock();
-    return scheduling.stored;
+  /** Every definition in code. Reading them freezes them. */
+  getDefinitions(): Definition[] {
+    return this.#definitions.all();
   }
 
-  async #operationsParts(): Promise<OperationsParts> {
-    const { store, clock, engine, pruner, refreshClock } = await this.#lifetime.connect();
-    await refreshClock();
-    const collect = (): Promise<JobDocument[]> => this.#lifetime.duringPass(collectDue(this.#lifetime));
-    return { store, clock, engine, pruner, events: this.#events, collect };
+  /** The names of the definitions, each after those it depends on. */
+  getExecutionOrder(): string[] {
+    return this.#definitions.inOrder().map(({ name }) => name);
   }
 
-  #draft(): Draft<(keyof P & string) | HandlerClass<never>> {
-    return new Draft((target, payload, options) => this.#dispatching.dispatch(target, payload, options));
+  // Stored schedules
+
+  /** Stores a schedule that every worker follows. Resolves to its id. */
+  async addSchedule(schedule: NewSchedule): Promise<string> {
+    return (await this.#lifecycle.connect()).storedSchedules.add(schedule);
+  }
+
+  /** Changes a stored schedule; false if there is none. A changed rule counts from now on. */
+  async updateSchedule(id: string, patch: SchedulePatch): Promise<boolean> {
+    return (await this.#lifecycle.connect()).storedSchedules.update(id, patch);
+  }
+
+  /** False if there was none. Its jobs stay. */
+  async removeSchedule(id: string): Promise<boolean> {
+    return (await this.#lifecycle.connect()).storedSchedules.remove(id);
+  }
+
+  async getSchedule(id: string): Promise<StoredSchedule | null> {
+    return (await this.#lifecycle.connect()).storedSchedules.get(id);
+  }
+
+  /** One page, ordered by id. */
+  async listSchedules(query?: ScheduleQueryOptions): Promise<StoredSchedule[]> {
+    return (await this.#lifecycle.connect()).storedSchedules.list(query);
+  }
+
+  /** The same, with the id after which the next page begins. */
+  async pageSchedules(query?: ScheduleQueryOptions): Promise<SchedulePage> {
+    return (await this.#lifecycle.connect()).storedSchedules.page(query);
+  }
+
+  /** No occurrences until it is resumed; also for schedules in code. False if there is none. */
+  async pauseSchedule(id: string, options?: PauseOptions): Promise<boolean> {
+    return (await this.#lifecycle.connect()).storedSchedules.pause(id, options);
+  }
+
+  /** Resumes from now; occurrences during the pause are recorded as skipped. */
+  async resumeSchedule(id: string): Promise<boolean> {
+    return (await this.#lifecycle.connect()).storedSchedules.resume(id);
+  }
+
+  /** Runs it once now, besides its occurrences, subject to its overlap policy. */
+  async triggerSchedule(id: string): Promise<TriggerAnswer> {
+    return (await this.#lifecycle.connect()).manualRuns.trigger(id);
+  }
+
+  /** Creates the jobs of past occurrences that have none, from one instant to another, both included. */
+  async backfill(id: string, from: Instant, to: Instant): Promise<BackfillAnswer> {
+    return (await this.#lifecycle.connect()).manualRuns.backfill(id, from, to);
+  }
+
+  /** Occurrences that were skipped, newest first. */
+  async getSkips(id: string, limit?: number): Promise<SkipDocument[]> {
+    return (await this.#lifecycle.connect()).storedSchedules.skips(id, limit);
   }
 }

@@ -50,8 +50,8 @@ function unless(codes, attempt) {
   }
 }
 
-/** Whoever is on the same machine may do this until there is a user, and only then. */
-function asNobody() {
+/** MongoDB allows this without a login from the same machine, until there is a user. */
+function initiate() {
   const local = `mongodb://127.0.0.1:${members[0].split(':')[1]}/admin?directConnection=true`;
   const admin = new Mongo(local).getDB('admin');
   const config = {
@@ -76,7 +76,7 @@ const admin = eventually('waiting for the replica set', () => {
     const db = asSuperuser();
     return db;
   } catch {
-    asNobody();
+    initiate();
     const db = asSuperuser();
     return db;
   }

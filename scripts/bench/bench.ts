@@ -1,26 +1,26 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import mongoose, { type mongo } from 'mongoose';
-import { install } from '../../src/store/install.js';
-import { figure, median, percentile, type Figure } from './figures.js';
+import { install } from '../../src/store/schema/install.js';
+import { figure, type Figure, median, percentile } from './figures.js';
 import { fillWithOthers } from './others.js';
-import { measure, Measured } from './processes.js';
+import { measure, MeasuredProcess } from './processes.js';
 import type { Report, Role, Work } from './roles.js';
 
-/** Jobs at once in the driver's own loop: the best of 200, 500, 1,000 and 2,000 here. */
+/** Batch size of the loop that uses only the driver: the fastest of 200, 500, 1,000 and 2,000. */
 const FLOOR_BATCH = 1000;
 
 export interface BenchOptions {
   uri: string;
-  /** Of each measurement; the median counts. */
+  /** How often each part is measured; the median is used. */
   runs: number;
   /** Multiplies every number of jobs. */
   scale: number;
-  /** Ids of the parts to run; without any, all but those that take too long. */
+  /** Ids of the parts to run. Default: all except those that take minutes. */
   only: readonly string[];
   log: (line: string) => void;
 }
 
-/** Everything the parts of the benchmark need. */
+/** Runs the parts of the benchmark; each part gets this object. */
 export class Bench {
   readonly #options: BenchOptions;
   readonly #connection: mongoose.Connection;
@@ -56,7 +56,7 @@ export class Bench {
     return Math.max(1, Math.round(count * this.#options.scale));
   }
 
-  /** The same thing several times; what it returns is kept. */
+  /** Repeats a measurement and returns all results. */
   async times<T>(work: (run: number) => Promise<T>): Promise<T[]> {
     const results: T[] = [];
     for (let run = 1; run <= this.#options.runs; run++) results.push(await work(run));
@@ -71,7 +71,7 @@ export class Bench {
     return this.#connection.getClient().db(new URL(uri).pathname.slice(1));
   }
 
-  /** Works in a database of its own, which is gone afterwards. */
+  /** Works in a new database and drops it afterwards. */
   async inFreshDatabase<T>(work: (uri: string) => Promise<T>): Promise<T> {
     const uri = new URL(this.#options.uri);
     uri.pathname = `/bench${++this.#databases}`;
@@ -83,7 +83,7 @@ export class Bench {
     }
   }
 
-  /** Fills a database and lets a process empty it; returns both rates, in jobs a second. */
+  /** Enqueues jobs and lets one process run them. `in` is the enqueue rate in jobs per second. */
   async drained(total: number, role: Role, fill: 'enqueue' | 'insert'): Promise<{ in: number; out: Report }> {
     return this.inFreshDatabase(async (uri) => {
       const filled = await measure(uri, { name: fill, total, how: 'bulk' });
@@ -93,17 +93,17 @@ export class Bench {
     });
   }
 
-  /** Each job ran once: one start in the processes, one row in the log, one verdict. */
+  /** Asserts that each job ran once: one start, one execution row, completed with fence 1. */
   async check(uri: string, total: number, reports: readonly Report[]): Promise<void> {
     const db = this.db(uri);
     const done = await db
       .collection('jobs')
       .countDocuments({ status: 'COMPLETED', taskType: 'noop', fence: 1 });
     const rows = await db.collection('executions').countDocuments({ outcome: 'completed' });
-    const twice = reports.reduce((sum, report) => sum + report.twice, 0);
-    if (done === total && rows === total && twice === 0) return;
+    const startedTwice = reports.reduce((sum, report) => sum + report.startedTwice, 0);
+    if (done === total && rows === total && startedTwice === 0) return;
     throw new Error(
-      `of ${total} jobs ${done} were completed at the first claim, with ${rows} rows in the log, and ${twice} were started twice: this run does not count`,
+      `invalid run: of ${total} jobs, ${done} completed at the first claim, ${rows} have an execution row, and ${startedTwice} were started twice`,
     );
   }
 }
@@ -167,7 +167,7 @@ const PARTS: Record<string, Part> = {
   latency: async (bench) => {
     const count = bench.jobs(100);
     const results = await bench.times(async (run) => {
-      // Far enough apart that each finds an idle worker.
+      // With this gap each job finds an idle worker.
       const apart = { count, gap: 60 };
       const floor = await latencies(bench, { name: 'floorAnswer', count }, { name: 'floorAsk', ...apart });
       const idle = await latencies(bench, { name: 'answer', count, load: 0 }, { name: 'ask', ...apart });
@@ -180,7 +180,7 @@ const PARTS: Record<string, Part> = {
       bench.log(`run ${run}: p50 ${b} ms idle, ${c} ms under load, floor ${a} ms`);
       return { floor, idle, loaded };
     });
-    const what = 'from dispatch to start in another process';
+    const what = 'time from dispatch to start in another process';
     const at = (fraction: number, of: 'floor' | 'idle' | 'loaded'): number[] =>
       results.map((result) => percentile(result[of], fraction));
     const row = (of: 'idle' | 'loaded', fraction: number, target?: number): Figure =>
@@ -221,7 +221,7 @@ const PARTS: Record<string, Part> = {
         against: 'one process',
       }),
       figure({
-        ...{ id: 'lost', what: 'claim rounds of eight processes that win nothing', unit: '%' },
+        ...{ id: 'lost', what: 'claims of eight processes that win nothing', unit: '%' },
         ...{ better: 'less', runs: results.map(({ eight }) => 100 * eight.lost), target: 20 },
       }),
     ];
@@ -251,7 +251,7 @@ const PARTS: Record<string, Part> = {
     return [
       figure({
         id: 'beside',
-        what: `the same beside ${others} finished and ${others} future jobs`,
+        what: `the same with ${others} finished and ${others} future jobs stored`,
         ...{ unit: 'jobs/s', runs: full, floors: empty, against: 'an empty collection', target: 0.9 },
       }),
     ];
@@ -259,7 +259,7 @@ const PARTS: Record<string, Part> = {
 
   million: async (bench) => {
     const total = bench.jobs(1_000_000);
-    const role = { ...work('noop', 100, total), forgetful: true };
+    const role = { ...work('noop', 100, total), skipsDuplicateCheck: true };
     const { memories } = (await bench.drained(total, role, 'enqueue')).out;
     const megabytes = memories.map((bytes) => Math.round(bytes / 1e6));
     return [
@@ -294,19 +294,24 @@ const PARTS: Record<string, Part> = {
         };
       };
       const baseline = await rates();
-      const worker = await new Measured(uri, { name: 'idle' }).loaded();
+      const worker = await new MeasuredProcess(uri, { name: 'idle' }).loaded();
       worker.go();
       await worker.ready();
-      // What a start does is no rest.
+      // Do not measure the operations of the start.
       await pause(2000);
       const idle = await rates();
       await worker.stop();
       const hellos = (idle.hellos - baseline.hellos).toFixed(1);
       return [
         figure({
-          ...{ id: 'idle', what: 'an idle worker asks the database', unit: 'operations/s', better: 'less' },
+          ...{
+            id: 'idle',
+            what: 'database operations of an idle worker',
+            unit: 'operations/s',
+            better: 'less',
+          },
           ...{ runs: [Math.max(0, idle.operations - baseline.operations)], target: 1 },
-          note: `over ${seconds} s; besides, the driver watches the server with ${hellos} hello/s`,
+          note: `over ${seconds} s; in addition, the driver monitors the server with ${hellos} hello/s`,
         }),
       ];
     }),
@@ -314,7 +319,7 @@ const PARTS: Record<string, Part> = {
 
 export const PART_IDS = Object.keys(PARTS);
 
-/** Parts that take minutes, and whose answer rarely changes: only when asked for. */
+/** Parts that take minutes and rarely change: run only if named with --only. */
 export const ON_REQUEST: readonly string[] = ['million'];
 
 function drain(of: Work): Role {
@@ -348,29 +353,30 @@ async function worked(bench: Bench, of: Work, what: string, count: number): Prom
 
 async function latencies(bench: Bench, answer: Role, ask: Role): Promise<number[]> {
   return bench.inFreshDatabase(async (uri) => {
-    const answering = await new Measured(uri, answer).loaded();
+    const answering = await new MeasuredProcess(uri, answer).loaded();
     answering.go();
     await answering.ready();
     await measure(uri, ask);
     const report = await answering.report;
-    if (report.twice > 0) throw new Error(`${report.twice} jobs were started twice: this run does not count`);
+    if (report.startedTwice > 0)
+      throw new Error(`invalid run: ${report.startedTwice} jobs were started twice`);
     return report.latencies;
   });
 }
 
 interface Shared {
   perSecond: number;
-  /** The share of claim rounds that won nothing although jobs were there. */
+  /** The share of claims that found jobs but won none. */
   lost: number;
 }
 
-/** Processes that share the work, from when they are told to go until the last job is done. */
+/** Several processes share the jobs; measured from their common start to the last job. */
 async function together(bench: Bench, processes: number, total: number): Promise<Shared> {
   return bench.inFreshDatabase(async (uri) => {
     await measure(uri, { name: 'enqueue', total, how: 'bulk' });
     const role = work('noop', 100, Infinity);
     const workers = await Promise.all(
-      Array.from({ length: processes }, () => new Measured(uri, role).loaded()),
+      Array.from({ length: processes }, () => new MeasuredProcess(uri, role).loaded()),
     );
     const since = performance.now();
     const over = new Promise<void>((resolve, reject) => {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { DispatchRequest, Scheduler as SchedulerClass } from '../../src/index.js';
-import { Notes, sharedNow, type Context, type Report, type Role, type Work } from './roles.js';
+import { Recorder, sharedNow, type Context, type Report, type Role, type Work } from './roles.js';
 
 // What people run is the built package.
 const built = new URL('../../dist/src/index.js', import.meta.url).href;
@@ -18,21 +18,21 @@ const HANDLERS: Record<Work, (payload: { index: number }) => unknown> = {
 
 export const chronosRoles = {
   async work({ uri, stopped, progress }: Context, role: Of<'work'>): Promise<Report> {
-    const { total, concurrency, work, forgetful = false } = role;
-    const notes = new Notes();
+    const { total, concurrency, work, skipsDuplicateCheck = false } = role;
+    const recorder = new Recorder();
     const worker = new Scheduler({ uri, concurrency });
     const handler = HANDLERS[work];
     worker.registerHandler('noop', (payload: { index: number }, job) => {
-      if (!forgetful) notes.started(job.id);
+      if (!skipsDuplicateCheck) recorder.started(job.id);
       return handler(payload);
     });
     worker.on('worker:claim', ({ found, claimed }) => {
-      if (found > 0) notes.claims[claimed > 0 ? 'won' : 'lost']++;
+      if (found > 0) recorder.claims[claimed > 0 ? 'won' : 'lost']++;
     });
     let done = 0;
     const over = new Promise<void>((resolve) => {
       worker.on('job:complete', () => {
-        if (++done % Math.ceil(total / 10) === 0) notes.measureMemory();
+        if (++done % Math.ceil(total / 10) === 0) recorder.measureMemory();
         if (done === total) resolve();
       });
     });
@@ -41,18 +41,18 @@ export const chronosRoles = {
     await Promise.race([over, stopped]);
     clearInterval(ticking);
     progress(done);
-    const report = notes.report(done);
+    const report = recorder.report(done);
     await worker.stop();
     return report;
   },
 
   async answer({ uri, ready }: Context, { count, load }: Of<'answer'>): Promise<Report> {
-    const notes = new Notes();
+    const recorder = new Recorder();
     const worker = new Scheduler({ uri, concurrency: 20 });
     const over = new AbortController();
     worker.registerHandler('ask', ({ at }: { at: number }, job) => {
-      notes.started(job.id);
-      if (notes.latencies.push(sharedNow() - at) === count) over.abort();
+      recorder.started(job.id);
+      if (recorder.latencies.push(sharedNow() - at) === count) over.abort();
     });
     worker.registerHandler('noop', () => pause(5));
     await worker.start();
@@ -61,41 +61,41 @@ export const chronosRoles = {
       if (load > 0) await worker.dispatchMany(requests(load));
       await pause(100, undefined, { signal: over.signal }).catch(() => undefined);
     }
-    const report = notes.report(notes.latencies.length);
+    const report = recorder.report(recorder.latencies.length);
     await worker.stop();
     return report;
   },
 
   async ask({ uri }: Context, { count, gap }: Of<'ask'>): Promise<Report> {
-    const notes = new Notes();
+    const recorder = new Recorder();
     const client = new Scheduler({ uri });
     for (let index = 0; index < count; index++) {
       await client.dispatch('ask', { at: sharedNow() }, { priority: 1 });
       await pause(gap);
     }
-    const report = notes.report(count);
+    const report = recorder.report(count);
     await client.stop();
     return report;
   },
 
   async enqueue({ uri }: Context, { total, how }: Of<'enqueue'>): Promise<Report> {
-    const notes = new Notes();
+    const recorder = new Recorder();
     const client = new Scheduler({ uri });
     if (how === 'bulk') await client.dispatchMany(requests(total));
     else for (const { taskType, payload } of requests(total)) await client.dispatch(taskType, payload);
-    const report = notes.report(total);
+    const report = recorder.report(total);
     await client.stop();
     return report;
   },
 
   async idle({ uri, stopped, ready }: Context): Promise<Report> {
-    const notes = new Notes();
+    const recorder = new Recorder();
     const worker = new Scheduler({ uri });
     worker.registerHandler('noop', () => undefined);
     await worker.start();
     ready();
     await stopped;
-    const report = notes.report(0);
+    const report = recorder.report(0);
     await worker.stop();
     return report;
   },

@@ -1,18 +1,18 @@
-// The floor of every figure: the same writes with the driver alone, and no scheduler around them.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { mongo } from 'mongoose';
-import mongoose from 'mongoose';
-import { executionRow, type ExecutionDocument } from '../../src/domain/execution.js';
-import type { JobDocument } from '../../src/domain/job.js';
-import { AS_DUE } from '../../src/store/claim.js';
-import { CLAIM_KEYS } from '../../src/store/models.js';
-import { Notes, sharedNow, type Context, type Report, type Role, type Work } from './roles.js';
+import mongoose, { type mongo } from 'mongoose';
+import { type ExecutionDocument, executionRow } from '../../src/domain/job/execution.js';
+import type { JobDocument } from '../../src/domain/job/job.js';
+import { DUE_PROJECTION } from '../../src/store/jobs/claim.js';
+import { CLAIM_KEYS } from '../../src/store/schema/job-schemas.js';
+import { type Context, Recorder, type Report, type Role, sharedNow, type Work } from './roles.js';
 import { sampleJob } from './sample-job.js';
+
+// The floor of every figure: the same writes with the driver alone, and no scheduler around them.
 
 type Of<Name extends Role['name']> = Extract<Role, { name: Name }>;
 
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 const CHUNK = 1000;
 const BY_ID = { hint: { _id: 1 } } as const;
 
@@ -43,57 +43,57 @@ async function open(uri: string): Promise<Floor> {
 export const floorRoles = {
   /** Claims a batch while the one before it is settled: the driver at its best, until there is nothing left. */
   async drain({ uri }: Context, { work, batch }: Of<'drain'>): Promise<Report> {
-    const notes = new Notes();
+    const recorder = new Recorder();
     const floor = await open(uri);
     let done = 0;
     for (let next = claim(floor, batch); ;) {
       const claimed = await next;
       if (claimed.jobs.length === 0) break;
-      for (const { _id } of claimed.jobs) notes.started(_id);
+      for (const { _id } of claimed.jobs) recorder.started(_id);
       next = claim(floor, batch);
       await settle(floor, claimed, work);
       done += claimed.jobs.length;
     }
-    const report = notes.report(done);
+    const report = recorder.report(done);
     await floor.close();
     return report;
   },
 
   /** The least that a worker in another process can do: hear of the insert, and claim. */
   async floorAnswer({ uri, ready }: Context, { count }: Of<'floorAnswer'>): Promise<Report> {
-    const notes = new Notes();
+    const recorder = new Recorder();
     const { jobs, close } = await open(uri);
     const pipeline = [{ $match: { operationType: 'insert' } }, { $project: { operationType: 1 } }];
     const stream = jobs.watch(pipeline, { maxAwaitTimeMS: 1000 });
     await stream.tryNext();
     ready();
-    while (notes.latencies.length < count) {
+    while (recorder.latencies.length < count) {
       if ((await stream.tryNext()) === null) continue;
       const job = await jobs.findOneAndUpdate(
         { status: 'SCHEDULED', queue: 'default', taskType: 'noop', nextRunAt: { $lte: new Date() } },
         { $set: { status: 'RUNNING' }, $inc: { fence: 1 } },
         { sort: { priority: 1, nextRunAt: 1, _id: 1 }, hint: CLAIM_KEYS },
       );
-      if (job !== null) notes.latencies.push(sharedNow() - (job.payload as { at: number }).at);
+      if (job !== null) recorder.latencies.push(sharedNow() - (job.payload as { at: number }).at);
     }
     await stream.close();
     await close();
-    return notes.report(notes.latencies.length);
+    return recorder.report(recorder.latencies.length);
   },
 
   async floorAsk({ uri }: Context, { count, gap }: Of<'floorAsk'>): Promise<Report> {
-    const notes = new Notes();
+    const recorder = new Recorder();
     const { jobs, close } = await open(uri);
     for (let index = 0; index < count; index++) {
       await jobs.insertOne({ ...sampleJob(index), payload: { at: sharedNow() } });
       await pause(gap);
     }
     await close();
-    return notes.report(count);
+    return recorder.report(count);
   },
 
   async insert({ uri }: Context, { total, how }: Of<'insert'>): Promise<Report> {
-    const notes = new Notes();
+    const recorder = new Recorder();
     const { jobs, close } = await open(uri);
     const size = how === 'bulk' ? CHUNK : 1;
     for (let index = 0; index < total; index += size) {
@@ -103,7 +103,7 @@ export const floorRoles = {
       if (how === 'bulk') await jobs.insertMany(some, { ordered: false });
       else for (const job of some) await jobs.insertOne(job);
     }
-    const report = notes.report(total);
+    const report = recorder.report(total);
     await close();
     return report;
   },
@@ -118,7 +118,7 @@ async function claim({ jobs }: Floor, batch: number): Promise<Claim> {
         hint: CLAIM_KEYS,
         sort: { priority: 1, nextRunAt: 1, _id: 1 },
         limit: batch,
-        projection: AS_DUE,
+        projection: DUE_PROJECTION,
         batchSize: batch,
         singleBatch: true,
       },
@@ -161,7 +161,7 @@ async function settle({ jobs, executions }: Floor, claimed: Claim, work: Work): 
     ...{ outcome: 'completed' as const, error: null, log: [] },
   };
   await executions.insertMany(
-    claimed.jobs.map((job) => executionRow({ ...job, fence: 1 }, ran, DAY)),
+    claimed.jobs.map((job) => executionRow({ ...job, fence: 1 }, ran, DAY_MS)),
     { ordered: false },
   );
 }

@@ -12,13 +12,13 @@ import { table } from './table.js';
 const HELP = `npm run bench -- [options]
 
   --only a,b     only these parts: ${PART_IDS.join(', ')}
-                 (${ON_REQUEST.join(', ')} takes minutes, and is left out unless it is named)
-  --runs N       how often each is measured; the median counts (3)
-  --quick        a fiftieth of the jobs, once: to see that it works, not for figures
-  --check        exit with 1 when a target is missed
-  --json FILE    the figures for machines
-  --svg FILE     a plot of them
-  --peers        other schedulers too (npm run bench:peers)
+                 (${ON_REQUEST.join(', ')} takes minutes and runs only if named)
+  --runs N       how often each part is measured; the median is used (3)
+  --quick        2% of the jobs, one run: shows that it works, the figures mean nothing
+  --check        exit with 1 if a target is missed
+  --json FILE    write the figures as JSON
+  --svg FILE     write a plot
+  --peers        also measure other schedulers (npm run bench:peers)
 `;
 
 interface Options {
@@ -48,17 +48,17 @@ function readOptions(): Options {
   const only = values.only.split(',').filter(Boolean);
   const unknown = only.find((id) => !PART_IDS.includes(id));
   if (unknown !== undefined)
-    throw new Error(`--only takes parts of the benchmark (${PART_IDS.join(', ')}), got '${unknown}'`);
+    throw new Error(`--only must name parts of the benchmark (${PART_IDS.join(', ')}), got '${unknown}'`);
   if (values.peers && only.length > 0 && !only.includes('noop'))
     throw new Error(`--peers compares with the part noop: add it to --only`);
   const runs = Number(values.runs);
   if (!Number.isInteger(runs) || runs < 1)
-    throw new Error(`--runs takes a whole number from 1, got '${values.runs}'`);
+    throw new Error(`--runs must be an integer of at least 1, got '${values.runs}'`);
   return values.quick ? { only, runs: 1, scale: 0.02, values } : { only, runs, scale: 1, values };
 }
 
-/** A wrong option is answered by a sentence, not by a stack. */
-function optionsOrComplaint(): Options | undefined {
+/** Prints the help after a wrong option. */
+function readOptionsOrPrintHelp(): Options | undefined {
   try {
     return readOptions();
   } catch (error) {
@@ -86,7 +86,7 @@ async function main(options: Options): Promise<Figure[]> {
   }
 }
 
-const options = optionsOrComplaint();
+const options = readOptionsOrPrintHelp();
 if (options?.values.help === true) console.log(HELP);
 else if (options !== undefined) {
   const { values } = options;

@@ -2,13 +2,13 @@ import type { Figure } from './figures.js';
 
 const [WIDTH, BAR, GAP, LEFT, RIGHT] = [920, 20, 10, 460, 70];
 const HEAD = 34;
-/** What is further from its floor is cut, and says how far. */
-const MOST = 2.5;
+/** Longer bars are cut; their label has the value. */
+const MAX_RATIO = 2.5;
 
-/** How far each figure is from its floor, as bars: the line is the floor, the tick the target. */
+/** The ratio of each figure to its floor as bars; the dashed line is the floor, the tick the target. */
 export function plot(figures: readonly Figure[]): string {
   const shown = figures.filter(({ ratio }) => ratio !== null);
-  const scale = (WIDTH - LEFT - RIGHT) / MOST;
+  const scale = (WIDTH - LEFT - RIGHT) / MAX_RATIO;
   const height = HEAD + shown.length * (BAR + GAP) + GAP;
   const bars = shown.map((figure, index) => bar(figure, HEAD + index * (BAR + GAP), scale));
   const line = LEFT + scale;
@@ -24,14 +24,14 @@ export function plot(figures: readonly Figure[]): string {
 }
 
 function bar({ what, ratio, target, better }: Figure, y: number, scale: number): string {
-  const width = Math.min(ratio ?? 0, MOST) * scale;
+  const width = Math.min(ratio ?? 0, MAX_RATIO) * scale;
   const missed = target !== null && (better === 'more' ? (ratio ?? 0) < target : (ratio ?? 0) > target);
   const middle = y + BAR / 2 + 4;
   return [
     `<text x="${LEFT - 8}" y="${middle}" text-anchor="end" fill="#1f2328">${escape(what)}</text>`,
     `<rect x="${LEFT}" y="${y}" width="${width.toFixed(1)}" height="${BAR}" fill="${missed ? '#d4843e' : better === 'more' ? '#2f81b7' : '#7a8fb8'}"/>`,
     `<text x="${(LEFT + width + 6).toFixed(1)}" y="${middle}" fill="#1f2328">${(ratio ?? 0).toFixed(2)}</text>`,
-    ...(target === null || target > MOST
+    ...(target === null || target > MAX_RATIO
       ? []
       : [
           `<rect x="${(LEFT + target * scale - 1).toFixed(1)}" y="${y - 3}" width="2" height="${BAR + 6}" fill="#1f2328"/>`,

@@ -4,8 +4,8 @@ import type { FromChild, Report, Role } from './roles.js';
 
 const ENTRY = fileURLToPath(new URL('child.ts', import.meta.url));
 
-/** A process under measurement, as its parent sees it. */
-export class Measured {
+/** A measured child process. */
+export class MeasuredProcess {
   readonly report: Promise<Report>;
   readonly #child: ChildProcess;
   readonly #loaded: Promise<void>;
@@ -16,7 +16,7 @@ export class Measured {
   constructor(uri: string, role: Role) {
     this.#child = fork(ENTRY, [JSON.stringify({ role, uri })], {
       execArgv: ['--import', 'tsx'],
-      // Nothing of the embedded server's or a test's own settings.
+      // Without the settings of the embedded server or of a test.
       env: { ...process.env, NODE_ENV: 'production', LOG_LEVEL: 'error' },
     });
     const failed = new Promise<never>((_, reject) => {
@@ -26,7 +26,7 @@ export class Measured {
       });
     });
     failed.catch(() => undefined);
-    const told = (kind: FromChild['kind']): Promise<FromChild> =>
+    const nextMessage = (kind: FromChild['kind']): Promise<FromChild> =>
       Promise.race([
         failed,
         new Promise<FromChild>((resolve) => {
@@ -35,9 +35,9 @@ export class Measured {
           });
         }),
       ]);
-    this.#loaded = told('loaded').then(() => undefined);
-    this.#ready = told('ready').then(() => undefined);
-    this.report = told('report').then((message) => (message as { report: Report }).report);
+    this.#loaded = nextMessage('loaded').then(() => undefined);
+    this.#ready = nextMessage('ready').then(() => undefined);
+    this.report = nextMessage('report').then((message) => (message as { report: Report }).report);
     for (const promise of [this.#loaded, this.#ready, this.report]) promise.catch(() => undefined);
     this.#child.on('message', (message: FromChild) => {
       if (message.kind !== 'progress') return;
@@ -77,9 +77,9 @@ export class Measured {
   }
 }
 
-/** Runs a role from beginning to end. */
+/** Runs a role to its end. */
 export async function measure(uri: string, role: Role): Promise<Report> {
-  const measured = await new Measured(uri, role).loaded();
+  const measured = await new MeasuredProcess(uri, role).loaded();
   measured.go();
   return measured.report;
 }

@@ -1,28 +1,28 @@
-/** What a job of the benchmark does: nothing, return something, or take five milliseconds. */
+/** What a job does: nothing, return a result, or wait five milliseconds. */
 export type Work = 'noop' | 'result' | 'sleep';
 
-/** What a process under measurement is for. */
+/** What a measured process does. */
 export type Role =
-  /** A worker, until it has completed `total` jobs, or is told to stop. `forgetful`: it keeps no list of what it started. */
-  | { name: 'work'; total: number; concurrency: number; work: Work; forgetful?: boolean }
-  /** A worker that notes how long after their dispatch `count` jobs start. `load` other jobs come in every 100 ms. */
+  /** A worker that runs `total` jobs, or until it is stopped. `skipsDuplicateCheck`: it does not remember which jobs it started. */
+  | { name: 'work'; total: number; concurrency: number; work: Work; skipsDuplicateCheck?: boolean }
+  /** A worker that measures how long after their dispatch `count` jobs start. Every 100 ms, `load` other jobs are added. */
   | { name: 'answer'; count: number; load: number }
   | { name: 'ask'; count: number; gap: number }
   | { name: 'enqueue'; total: number; how: 'single' | 'bulk' }
-  /** A worker with nothing to do. */
+  /** A worker without jobs. */
   | { name: 'idle' }
-  /** The same with the driver alone. */
+  /** The same as above with only the driver: the floor. */
   | { name: 'drain'; work: Work; batch: number }
   | { name: 'floorAnswer'; count: number }
   | { name: 'floorAsk'; count: number; gap: number }
   | { name: 'insert'; total: number; how: 'single' | 'bulk' };
 
 export interface Report {
-  /** From when it was told to go. */
+  /** Since the start signal. */
   milliseconds: number;
   done: number;
   /** Jobs that this process started more than once. */
-  twice: number;
+  startedTwice: number;
   latencies: number[];
   /** Resident memory at the end, in bytes. */
   memory: number;
@@ -30,7 +30,7 @@ export interface Report {
   memories: number[];
   /** Processor time of the process, all threads, in milliseconds. */
   cpu: number;
-  /** Claims that won something, and that won nothing although jobs were there. */
+  /** Claims that won jobs, and claims that found jobs but won none. */
   claims: { won: number; lost: number };
 }
 
@@ -40,7 +40,6 @@ export type FromChild =
   | { kind: 'progress'; done: number }
   | { kind: 'report'; report: Report };
 
-/** What a role gets to work with. */
 export interface Context {
   uri: string;
   stopped: Promise<void>;
@@ -53,18 +52,18 @@ export function sharedNow(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/** Notes what happened in this process. */
-export class Notes {
+/** Records what happened in this process. */
+export class Recorder {
   readonly latencies: number[] = [];
   readonly memories: number[] = [];
   readonly claims = { won: 0, lost: 0 };
   readonly #since = sharedNow();
   readonly #cpuBefore = process.cpuUsage();
   readonly #started = new Set<string>();
-  #twice = 0;
+  #startedTwice = 0;
 
   started(id: string): void {
-    if (this.#started.has(id)) this.#twice++;
+    if (this.#started.has(id)) this.#startedTwice++;
     this.#started.add(id);
   }
 
@@ -81,7 +80,7 @@ export class Notes {
     return {
       milliseconds: sharedNow() - this.#since,
       done,
-      twice: this.#twice,
+      startedTwice: this.#startedTwice,
       latencies: this.latencies,
       memory: process.memoryUsage().rss,
       memories: this.memories,

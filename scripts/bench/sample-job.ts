@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { newJob, type JobDocument } from '../../src/domain/job.js';
+import { type JobDocument, newJob } from '../../src/domain/job/job.js';
 import { newJobId } from '../../src/store/bson.js';
 
-/** A job as a dispatch makes it. */
+/** A job like those that dispatch() creates. */
 export function sampleJob(index: number): JobDocument {
   const now = new Date();
   return newJob({

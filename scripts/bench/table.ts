@@ -2,7 +2,7 @@ import { isReached, type Figure } from './figures.js';
 
 const HEAD = ['', 'Chronos', 'floor', 'ratio', 'target'];
 
-/** The figures as a table of plain text, which is Markdown as well. */
+/** The figures as a Markdown table. */
 export function table(figures: readonly Figure[]): string {
   const rows = [HEAD, ...figures.map(row)];
   const widths = HEAD.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));

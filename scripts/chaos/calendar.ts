@@ -1,59 +1,60 @@
-// What a schedule has to come to, by arithmetic of its own: nothing here asks the code under test when anything is due.
-import type { JobDocument } from '../../src/domain/job.js';
-import type { ScheduleDocument, SkipDocument } from '../../src/domain/schedule.js';
+import type { JobDocument } from '../../src/domain/job/job.js';
+import type { ScheduleDocument, SkipDocument } from '../../src/domain/schedule/schedule.js';
+
+// The expected calendar of each schedule, computed independently of the code under test.
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-/** How far two processes' ideas of the time may be apart, in milliseconds. */
-const CLOCK_ERROR = 250;
+/** Tolerated difference between the clocks of two processes. */
+const CLOCK_ERROR_MS = 250;
 
-/** When a schedule runs: at multiples of a step, of the epoch or from its anchor on, or at certain seconds. */
+/** When a schedule runs: at multiples of a step since the epoch or since its anchor, or at certain seconds. `call` is the builder method that defines it. */
 export type Rhythm =
-  | { kind: 'step'; step: number; say: [method: string, ...args: unknown[]] }
-  | { kind: 'anchored'; step: number; say: [method: string, ...args: unknown[]] }
-  | { kind: 'seconds'; seconds: readonly number[]; say: [method: string, ...args: unknown[]] };
+  | { kind: 'step'; step: number; call: [method: string, ...args: unknown[]] }
+  | { kind: 'anchored'; step: number; call: [method: string, ...args: unknown[]] }
+  | { kind: 'seconds'; seconds: readonly number[]; call: [method: string, ...args: unknown[]] };
 
-/** One line of the table that the definitions are made from. */
+/** A schedule of the test. */
 export interface Planned {
   name: string;
   rhythm: Rhythm;
-  /** Half of them may overlap, the others are single instances, by default. */
+
   overlap: 'allow' | 'skip';
   /** How long its handler takes, in milliseconds. */
   takes: number;
 }
 
-/** Sixteen of twenty run every second, the rest in all other ways. */
+/** Sixteen of twenty run every second. */
 const RHYTHMS: readonly Rhythm[] = [
-  ...Array.from({ length: 14 }, (): Rhythm => ({ kind: 'step', step: SECOND, say: ['everySecond'] })),
-  { kind: 'anchored', step: SECOND, say: ['every', '1s'] },
-  { kind: 'anchored', step: SECOND, say: ['every', SECOND] },
-  { kind: 'anchored', step: 2500, say: ['every', 2500] },
-  { kind: 'step', step: 3 * SECOND, say: ['cron', '*/3 * * * * *'] },
-  { kind: 'step', step: 5 * SECOND, say: ['everyFiveSeconds'] },
+  ...Array.from({ length: 14 }, (): Rhythm => ({ kind: 'step', step: SECOND, call: ['everySecond'] })),
+  { kind: 'anchored', step: SECOND, call: ['every', '1s'] },
+  { kind: 'anchored', step: SECOND, call: ['every', SECOND] },
+  { kind: 'anchored', step: 2500, call: ['every', 2500] },
+  { kind: 'step', step: 3 * SECOND, call: ['cron', '*/3 * * * * *'] },
+  { kind: 'step', step: 5 * SECOND, call: ['everyFiveSeconds'] },
   {
     kind: 'seconds',
     seconds: [0, 1, 2, 13, 29, 30, 44, 59],
-    say: ['seconds', [0, 1, 2, 13, 29, 30, 44, 59]],
+    call: ['seconds', [0, 1, 2, 13, 29, 30, 44, 59]],
   },
 ];
 
-/** Most handlers take a moment; every tenth takes longer than its schedule's rhythm. */
-export function tableOf(count: number): Planned[] {
+/** Most handlers are fast; every tenth takes longer than the interval of its schedule. */
+export function planSchedules(count: number): Planned[] {
   return Array.from({ length: count }, (_, index) => ({
     name: `s${String(index).padStart(4, '0')}`,
-    // Two in a row have the same, so that both halves have them all.
+    // Two in a row have the same rhythm, so that each occurs with both overlap policies.
     rhythm: RHYTHMS[Math.floor(index / 2) % RHYTHMS.length] ?? {
       kind: 'step',
       step: SECOND,
-      say: ['everySecond'],
+      call: ['everySecond'],
     },
     overlap: index % 2 === 0 ? 'allow' : 'skip',
     takes: index % 20 >= 18 ? 1500 : index % 7,
   }));
 }
 
-/** Every instant after `from` and before `to`, in milliseconds. */
+/** Every occurrence after `from` and before `to`, in milliseconds. */
 export function calendar(rhythm: Rhythm, anchor: number, from: number, to: number): number[] {
   const origin = rhythm.kind === 'anchored' ? anchor : 0;
   const step = rhythm.kind === 'seconds' ? SECOND : rhythm.step;
@@ -66,15 +67,15 @@ export function calendar(rhythm: Rhythm, anchor: number, from: number, to: numbe
   return instants;
 }
 
-type Stored = Pick<ScheduleDocument, '_id' | 'createdAt' | 'anchor' | 'nextRunAt' | 'owed'>;
-/** A job, and when the server wrote that it is finished: later than when its handler ended, `finishedAt`. */
+type Stored = Pick<ScheduleDocument, '_id' | 'createdAt' | 'anchor' | 'nextRunAt' | 'pending'>;
+/** A job, and when its end was written, which is later than `finishedAt`. */
 type Run = { endedAt: number } & Pick<
   JobDocument,
   '_id' | 'scheduledFor' | 'status' | 'createdAt' | 'finishedAt' | 'firstStartedAt'
 >;
 type Skip = Omit<SkipDocument, 'expiresAt'>;
 
-/** Compares what a schedule left behind with its calendar. Returns every violation. */
+/** Compares the jobs and skips of a schedule with its calendar. Returns every violation. */
 export function checkSchedule(
   planned: Planned,
   schedule: Stored,
@@ -96,20 +97,20 @@ export function checkSchedule(
     ...(calendar(rhythm, anchor, next - 1, next + 1).length === 1
       ? []
       : [`8: ${schedule._id} is next due at ${iso(next)}, which is not in its calendar`]),
-    ...schedule.owed.map(({ id }) => `12: ${schedule._id} still owes ${id}`),
+    ...schedule.pending.map(({ id }) => `12: ${schedule._id} still has ${id} pending`),
     ...checkCounts(planned, anchor, skips),
     ...checkOverlaps(planned, jobs, skips),
   ];
 }
 
-/** A job is called by its occurrence. */
+/** The id of a job contains its occurrence. */
 function checkNames({ _id }: Stored, jobs: readonly Run[]): string[] {
   return jobs
     .filter((job) => job._id !== `${_id}@${iso(job.scheduledFor?.getTime() ?? NaN)}`)
-    .map((job) => `8: ${job._id} stands for ${String(job.scheduledFor?.toISOString())}`);
+    .map((job) => `8: ${job._id} has the occurrence ${String(job.scheduledFor?.toISOString())}`);
 }
 
-/** 8: every instant of the calendar became a job or a skip, not both, and nothing else did. */
+/** 8: every occurrence of the calendar became either a job or a skip, and nothing else did. */
 function checkOnce({ _id }: Stored, decided: readonly number[], expected: ReadonlySet<number>): string[] {
   const times = new Map<number, number>();
   for (const at of decided) times.set(at, (times.get(at) ?? 0) + 1);
@@ -120,7 +121,7 @@ function checkOnce({ _id }: Stored, decided: readonly number[], expected: Readon
       .map(([at]) => `8: ${_id}@${iso(at)} is not in the calendar`),
     ...[...times]
       .filter(([, count]) => count > 1)
-      .map(([at, count]) => `8: ${_id}@${iso(at)} is there ${count} times, as jobs and skips`),
+      .map(([at, count]) => `8: ${_id}@${iso(at)} exists ${count} times, as jobs and skips`),
   ];
 }
 
@@ -129,12 +130,15 @@ function checkCounts({ name, rhythm }: Planned, anchor: number, skips: readonly 
     .filter(({ at, until, count }) => {
       return count !== null && count !== calendar(rhythm, anchor, at.getTime() - 1, until.getTime()).length;
     })
-    .map(({ at, count }) => `8: ${name} says that it skipped ${String(count)} from ${at.toISOString()} on`);
+    .map(
+      ({ at, count }) =>
+        `8: ${name} recorded a wrong number of skips, ${String(count)}, from ${at.toISOString()} on`,
+    );
 }
 
 /**
- * 8, the policies: a single instance never runs twice at once, and is skipped only while another run is not finished.
- * Where runs may overlap nothing is skipped for that reason.
+ * 8, the policies: with overlap `skip`, runs never overlap and are skipped only while another run is unfinished. With
+ * `allow`, no run is skipped because of overlap.
  */
 function checkOverlaps({ name, overlap }: Planned, jobs: readonly Run[], skips: readonly Skip[]): string[] {
   const refused = skips.filter(({ reason }) => reason === 'overlap');
@@ -145,11 +149,11 @@ function checkOverlaps({ name, overlap }: Planned, jobs: readonly Run[], skips: 
   const twice = ordered.slice(1).flatMap((job, index) => {
     const before = ordered[index];
     const left = before === undefined ? 0 : (before.finishedAt?.getTime() ?? Infinity) - startOf(job);
-    return left > CLOCK_ERROR
+    return left > CLOCK_ERROR_MS
       ? [`8: ${job._id} started ${left} ms before ${before?._id ?? ''} had ended`]
       : [];
   });
-  const unfounded = refused.filter((skip) => !jobs.some((job) => wasInTheWay(job, skip)));
+  const unfounded = refused.filter((skip) => !jobs.some((job) => wasActive(job, skip)));
   return [
     ...twice,
     ...unfounded.map(
@@ -159,10 +163,10 @@ function checkOverlaps({ name, overlap }: Planned, jobs: readonly Run[], skips: 
   ];
 }
 
-/** Decided on and not finished, as far as anybody could know, when the skip was decided. */
-function wasInTheWay({ scheduledFor, endedAt }: Run, { since }: Skip): boolean {
-  const decided = scheduledFor !== null && scheduledFor.getTime() <= since.getTime() + CLOCK_ERROR;
-  return decided && endedAt >= since.getTime() - CLOCK_ERROR;
+/** The run was planned and not finished when the skip was recorded. */
+function wasActive({ scheduledFor, endedAt }: Run, { since }: Skip): boolean {
+  const decided = scheduledFor !== null && scheduledFor.getTime() <= since.getTime() + CLOCK_ERROR_MS;
+  return decided && endedAt >= since.getTime() - CLOCK_ERROR_MS;
 }
 
 function startOf({ firstStartedAt, createdAt }: Run): number {

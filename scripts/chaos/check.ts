@@ -1,44 +1,43 @@
-import { groupBy } from '../../src/domain/group-by.js';
-import { FINISHED_STATUSES } from '../../src/domain/job.js';
-import type { Collections } from '../../src/store/models.js';
-import type { Change, History } from '../../test/support/history.js';
+import { FINISHED_STATUSES } from '../../src/domain/job/job.js';
+import { groupBy } from '../../src/domain/language.js';
+import type { Collections } from '../../src/store/schema/collections.js';
+import type { JobChange, JobHistory } from '../../test/support/job-history.js';
 import { checkInvariants, type JournalEntry } from '../../test/support/invariants.js';
 import { checkSchedule, type Planned } from './calendar.js';
-import type { Deeds, Herd } from './herd.js';
+import type { FaultCounts, ChaosWorkers } from './chaos-workers.js';
 
 export interface ChaosReport {
   violations: string[];
-  deeds: Deeds;
-  /** Occurrences by what became of them. */
+  faults: FaultCounts;
   jobs: number;
   skips: Record<string, number>;
   completed: number;
   failed: number;
-  /** Handlers that started, again after a crash included. */
+  /** Started handlers, including those after a crash. */
   starts: number;
   crashes: number;
-  /** Decisions that another process was first with. */
+  /** Plans that were lost to another process. */
   contended: number;
   /** Milliseconds from when a job was due to its first start. */
-  latency: { p50: number; p99: number; most: number };
-  complaints: Map<string, number>;
+  latency: { p50: number; p99: number; max: number };
+  problems: Map<string, number>;
 }
 
 const MAX_CRASHES = 3;
 
-/** What the chaos left behind, and what was found wrong before. */
-interface Left {
+interface CheckInput {
   collections: Collections;
-  history: History;
-  herd: Herd;
+  history: JobHistory;
+  workers: ChaosWorkers;
   table: readonly Planned[];
+  /** Violations that were found earlier. */
   violations: readonly string[];
   concurrency: number;
 }
 
-/** Holds everything that is left against the calendar and the invariants. */
-export async function check(left: Left): Promise<ChaosReport> {
-  const { collections, history, herd, table, violations, concurrency } = left;
+/** Compares everything in the database with the calendar and the invariants. */
+export async function check(input: CheckInput): Promise<ChaosReport> {
+  const { collections, history, workers, table, violations, concurrency } = input;
   const { db } = collections.jobs;
   const [changes, jobs, executions, schedules, skips, journal, contention] = await Promise.all([
     history.read(),
@@ -65,15 +64,15 @@ export async function check(left: Left): Promise<ChaosReport> {
     { changes, jobs, executions, journal, acknowledged },
     {
       ...{ maxAttempts: 3, maxCrashes: MAX_CRASHES, concurrency },
-      ...{ clockTolerance: 250, killedWorkers: herd.killed },
+      ...{ clockTolerance: 250, killedWorkers: workers.killed },
     },
   );
   const starts = journal.filter(({ kind }) => kind === 'start');
   const started = new Set(starts.map(({ jobId }) => jobId));
   const byJournal = jobs
     .filter(({ _id, status }) => status === 'COMPLETED' && !started.has(_id))
-    .map(({ _id }) => `6: job ${_id} is COMPLETED, and nobody has started it`);
-  // One that was running whenever its process was killed is given up; nothing else may fail.
+    .map(({ _id }) => `6: job ${_id} is COMPLETED, but was never started`);
+  // A job may fail only after its process was killed while it ran, three times.
   const failed = jobs.filter(
     ({ status, crashes }) => status !== 'COMPLETED' && !(status === 'FAILED' && crashes >= MAX_CRASHES),
   );
@@ -87,7 +86,7 @@ export async function check(left: Left): Promise<ChaosReport> {
         ({ _id, status, error }) => `6: job ${_id} is ${status}: ${error?.message ?? 'no error'}`,
       ),
     ],
-    deeds: herd.deeds,
+    faults: workers.faults,
     jobs: jobs.length,
     skips: skipsByReason(skips),
     completed: jobs.filter(({ status }) => status === 'COMPLETED').length,
@@ -100,12 +99,12 @@ export async function check(left: Left): Promise<ChaosReport> {
         return (firstStartedAt ?? nextRunAt).getTime() - (scheduledFor ?? nextRunAt).getTime();
       }),
     ),
-    complaints: herd.complaints,
+    problems: workers.problems,
   };
 }
 
-/** When the server wrote that a job is finished, in milliseconds. */
-function endsOf(changes: readonly Change[]): Map<string, number> {
+/** When the end of each job was written, in milliseconds. */
+function endsOf(changes: readonly JobChange[]): Map<string, number> {
   const finished: readonly unknown[] = FINISHED_STATUSES;
   return new Map(
     changes
@@ -123,5 +122,5 @@ function skipsByReason(skips: readonly { reason: string; count: number | null }[
 function latencyOf(milliseconds: readonly number[]): ChaosReport['latency'] {
   const sorted = milliseconds.toSorted((a, b) => a - b);
   const at = (fraction: number): number => sorted[Math.floor(fraction * (sorted.length - 1))] ?? 0;
-  return { p50: at(0.5), p99: at(0.99), most: at(1) };
+  return { p50: at(0.5), p99: at(0.99), max: at(1) };
 }

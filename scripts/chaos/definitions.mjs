@@ -1,5 +1,5 @@
-// The definitions of the worker processes: made from the table in CHAOS_TABLE. Each start and end is written to the
-// collection `journal`, by a connection of its own, so that the check rests on records the scheduler did not write.
+// The definitions of the worker processes, from the table in CHAOS_TABLE. Each start and end is written to the collection
+// `journal` through a separate connection, so that the check uses records that the scheduler did not write.
 import mongoose from 'mongoose';
 import { setTimeout as pause } from 'node:timers/promises';
 
@@ -13,23 +13,23 @@ function clock() {
   return seconds * 1000 + nanoseconds / 1e6;
 }
 
-function note({ id: jobId, fence, lockedBy: worker }, kind) {
+function record({ id: jobId, fence, lockedBy: worker }, kind) {
   return journal.insertOne({ jobId, fence, worker, kind, at: clock() }, { writeConcern: { w: 1 } });
 }
 
 export default function register(scheduler) {
   for (const { name, rhythm, overlap, takes } of JSON.parse(process.env.CHAOS_TABLE)) {
     const handler = async (_, job) => {
-      await note(job, 'start');
+      await record(job, 'start');
       try {
         await pause(takes, undefined, { signal: job.signal });
       } finally {
-        await note(job, 'end');
+        await record(job, 'end');
       }
     };
-    const [method, ...args] = rhythm.say;
+    const [method, ...args] = rhythm.call;
     const schedule = scheduler.schedule(name, handler)[method](...args);
-    // A single instance is the default.
+    // `skip` is the default.
     if (overlap !== 'skip') schedule.overlap(overlap);
   }
   scheduler.on('schedule:contended', ({ lost }) =>

@@ -1,21 +1,21 @@
-import { fileURLToPath } from 'node:url';
 import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import mongoose from 'mongoose';
-import { FINISHED_STATUSES } from '../../src/domain/job.js';
+import { FINISHED_STATUSES } from '../../src/domain/job/job.js';
 import { Scheduler } from '../../src/index.js';
-import { install } from '../../src/store/install.js';
-import { openCollections, type Collections } from '../../src/store/models.js';
-import { History } from '../../test/support/history.js';
-import { seeded } from '../../test/support/seeded.js';
-import { tableOf, type Planned } from './calendar.js';
-import { check, type ChaosReport } from './check.js';
-import { Herd } from './herd.js';
+import { type Collections, openCollections } from '../../src/store/schema/collections.js';
+import { install } from '../../src/store/schema/install.js';
+import { JobHistory } from '../../test/support/job-history.js';
+import { seededRandom } from '../../test/support/seeded-random.js';
+import { type Planned, planSchedules } from './calendar.js';
+import { type ChaosReport, check } from './check.js';
+import { ChaosWorkers } from './chaos-workers.js';
 
 export interface ChaosOptions {
   uri: string;
   processes: number;
   schedules: number;
-  /** Of chaos; settling and checking come on top. */
+  /** Duration of the faults, without the time for settling and checking. */
   seconds: number;
   seed: number;
   log?: (line: string) => void;
@@ -26,38 +26,38 @@ const SETTLE_MS = 180_000;
 const DEFINITIONS = fileURLToPath(new URL('definitions.mjs', import.meta.url));
 
 /**
- * Worker processes with the same definitions are killed, frozen and restarted at random; in the end what they left
- * behind is compared with the calendar and with the invariants of the design.
+ * Kills, freezes and restarts worker processes with the same definitions at random, then compares the database with the
+ * calendar and with the invariants of the design.
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { uri, processes, schedules, seconds, seed, log = () => undefined } = options;
-  const random = seeded(seed);
-  const table = tableOf(schedules);
+  const random = seededRandom(seed);
+  const table = planSchedules(schedules);
   await install(uri);
   const connection = await mongoose.createConnection(uri).asPromise();
   const collections = openCollections(connection);
-  const history = await History.begin(collections);
-  const herd = new Herd(processes, environment(uri, table), random);
+  const history = await JobHistory.begin(collections);
+  const workers = new ChaosWorkers(processes, environment(uri, table), random);
   try {
-    herd.fill();
-    await until('every schedule is stored', async () => {
-      const [complaint] = herd.complaints.keys();
-      if (complaint !== undefined) throw new Error(`the workers do not start: ${complaint}`);
+    workers.fill();
+    await waitUntil('every schedule is stored', async () => {
+      const [problem] = workers.problems.keys();
+      if (problem !== undefined) throw new Error(`the workers do not start: ${problem}`);
       return (await countAll(collections.schedules)) === schedules;
     });
     log(`${schedules} schedules are stored; ${seconds} s of chaos`);
-    await strikeFor(seconds, herd, processes, random, async (left) => {
-      log(`${left} s left: ${await progress(collections, herd)}`);
+    await injectFaultsFor(seconds, workers, processes, random, async (left) => {
+      log(`${left} s left: ${await progress(collections, workers)}`);
     });
-    await herd.calm();
-    log(`calm: ${await progress(collections, herd)}`);
+    await workers.endFaults();
+    log(`faults ended: ${await progress(collections, workers)}`);
     await pauseAll(uri, table);
     const unsettled = await settle(collections);
-    log(`settled: ${await progress(collections, herd)}`);
-    const violations = [...unsettled, ...(await herd.stop())];
-    return await check({ collections, history, herd, table, violations, concurrency: CONCURRENCY });
+    log(`settled: ${await progress(collections, workers)}`);
+    const violations = [...unsettled, ...(await workers.stop())];
+    return await check({ collections, history, workers, table, violations, concurrency: CONCURRENCY });
   } finally {
-    await herd.destroy();
+    await workers.destroy();
     await connection.destroy();
   }
 }
@@ -75,27 +75,27 @@ function environment(uri: string, table: readonly Planned[]): Record<string, str
   };
 }
 
-/** More processes are struck more often, so that each lives as long on average. */
-async function strikeFor(
+/** The rate of faults grows with the number of processes, so that each process lives equally long on average. */
+async function injectFaultsFor(
   seconds: number,
-  herd: Herd,
+  workers: ChaosWorkers,
   processes: number,
   random: () => number,
-  tell: (left: number) => Promise<void>,
+  report: (secondsLeft: number) => Promise<void>,
 ): Promise<void> {
   const end = performance.now() + seconds * 1000;
-  let told = performance.now();
-  for (let now = told; now < end; now = performance.now()) {
-    if (now - told > 5000) {
-      told = now;
-      await tell(Math.ceil((end - now) / 1000));
+  let reportedAt = performance.now();
+  for (let now = reportedAt; now < end; now = performance.now()) {
+    if (now - reportedAt > 5000) {
+      reportedAt = now;
+      await report(Math.ceil((end - now) / 1000));
     }
     await pause(Math.min(end - now, ((0.4 + 1.2 * random()) * 8000) / processes));
-    herd.strike();
+    workers.injectFault();
   }
 }
 
-/** No more occurrences; what was decided is still carried out. */
+/** Stops new occurrences; pending ones still become jobs. */
 async function pauseAll(uri: string, table: readonly Planned[]): Promise<void> {
   const scheduler = new Scheduler({ uri });
   try {
@@ -105,14 +105,15 @@ async function pauseAll(uri: string, table: readonly Planned[]): Promise<void> {
   }
 }
 
-/** Until nothing is owed and every job is finished; returns what is left when that takes too long. */
+/** Waits until nothing is pending and every job is finished; returns what is unfinished if that takes too long. */
 async function settle({ schedules, jobs }: Collections): Promise<string[]> {
   const unfinished = { status: { $nin: [...FINISHED_STATUSES] } };
-  const owing = { 'owed.0': { $exists: true } };
+  const withPending = { 'pending.0': { $exists: true } };
   try {
-    await until(
+    await waitUntil(
       'everything is finished',
-      async () => (await schedules.findOne(owing)) === null && (await jobs.findOne(unfinished)) === null,
+      async () =>
+        (await schedules.findOne(withPending)) === null && (await jobs.findOne(unfinished)) === null,
     );
     return [];
   } catch {
@@ -121,16 +122,16 @@ async function settle({ schedules, jobs }: Collections): Promise<string[]> {
   }
 }
 
-async function progress({ jobs, skips, executions }: Collections, herd: Herd): Promise<string> {
+async function progress({ jobs, skips, executions }: Collections, workers: ChaosWorkers): Promise<string> {
   const [made, finished, skipped, crashed] = await Promise.all([
     countAll(jobs),
     jobs.countDocuments({ status: { $in: [...FINISHED_STATUSES] } }),
     countAll(skips),
     executions.countDocuments({ outcome: 'crashed' }),
   ]);
-  const { kills, freezes, stops } = herd.deeds;
+  const { kills, freezes, stops } = workers.faults;
   return [
-    `${herd.alive} processes, ${kills} killed, ${freezes} frozen, ${stops} stopped;`,
+    `${workers.alive} processes, ${kills} killed, ${freezes} frozen, ${stops} stopped;`,
     `${made} jobs, ${finished} finished, ${crashed} crashes, ${skipped} skips`,
   ].join(' ');
 }
@@ -139,10 +140,10 @@ function countAll(collection: { countDocuments: () => Promise<number> }): Promis
   return collection.countDocuments();
 }
 
-async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+async function waitUntil(condition: string, isMet: () => Promise<boolean>): Promise<void> {
   const end = performance.now() + SETTLE_MS;
-  while (!(await holds())) {
-    if (performance.now() > end) throw new Error(`after ${SETTLE_MS / 1000} s still not: ${what}`);
+  while (!(await isMet())) {
+    if (performance.now() > end) throw new Error(`timed out after ${SETTLE_MS / 1000} s: ${condition}`);
     await pause(100);
   }
 }

@@ -2,7 +2,7 @@
 
 const CELL = { width: 7.82, height: 18 } as const;
 const MARGIN = { x: 18, top: 52, bottom: 18 } as const;
-const COLOURS: Record<number, string> = {
+const COLORS: Record<number, string> = {
   31: '#ff7b72',
   32: '#7ee787',
   33: '#f2cc60',
@@ -59,8 +59,8 @@ function piecesOf(line: string): Piece[] {
 function styleOf(code: number): string {
   if (code === 1) return 'font-weight="700"';
   if (code === 2) return 'fill="#8b949e"';
-  const colour = COLOURS[code];
-  return colour === undefined ? '' : `fill="${colour}"`;
+  const color = COLORS[code];
+  return color === undefined ? '' : `fill="${color}"`;
 }
 
 function span({ text, style }: Piece): string {

@@ -1,15 +1,16 @@
-// The reference of the `chronos` command, from what commander itself shows as help.
 import type { Command } from 'commander';
-import { COMMANDS } from '../../src/cli/commands.js';
+import { COMMANDS } from '../../src/cli/commands/all.js';
 import { buildProgram } from '../../src/cli/program.js';
 import { EXIT_CODES } from '../../src/process/exit.js';
 import { systemClock } from '../../src/runtime/system-clock.js';
 
-/** A section for each command: how it is called, what it does, an example, its options. */
+// The reference of the `chronos` command, from its help texts.
+
+/** One section per command: name, summary, example, options. */
 export function commandSections(): string {
   const { stdin, stdout, stderr } = process;
-  const surroundings = { environment: {}, stdin, stdout, stderr, clock: systemClock, who: 'cli:docs' };
-  const program = buildProgram(surroundings, () => Promise.resolve());
+  const host = { environment: {}, stdin, stdout, stderr, clock: systemClock, who: 'cli:docs' };
+  const program = buildProgram(host, () => Promise.resolve());
   return COMMANDS.map(({ name, summary, examples }) => {
     const command = name.split(' ').reduce((parent, word) => child(parent, word), program);
     const [example = name] = examples;

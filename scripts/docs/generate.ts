@@ -2,4 +2,4 @@
 import { writeFile } from 'node:fs/promises';
 import { generatePages } from './pages.js';
 
-for (const { path, wanted } of await generatePages()) await writeFile(path, wanted);
+for (const { path, expected } of await generatePages()) await writeFile(path, expected);

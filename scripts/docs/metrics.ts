@@ -1,5 +1,6 @@
+import { attachMetrics } from '../../src/metrics/attach.js';
+
 // The table of metrics, from the registry itself.
-import { attachMetrics } from '../../src/metrics/index.js';
 
 export interface MetricFacts {
   name: string;
@@ -8,14 +9,14 @@ export interface MetricFacts {
   help: string;
 }
 
-/** Every metric that a worker shows, in the order of their names. */
+/** Every metric, sorted by name. */
 export async function describeMetrics(): Promise<MetricFacts[]> {
-  const nobody = { concurrency: 0, running: 0, buffered: 0, unsettled: 0, queues: [], taskTypes: [] };
+  const idle = { concurrency: 0, running: 0, buffered: 0, unsettled: 0, queues: [], taskTypes: [] };
   const metrics = attachMetrics({
     on: () => undefined,
     off: () => undefined,
     state: 'Stopped',
-    load: { ...nobody, connection: null },
+    load: { ...idle, connection: null },
     backlog: () => Promise.resolve([]),
   });
   try {
@@ -28,7 +29,7 @@ export async function describeMetrics(): Promise<MetricFacts[]> {
   }
 }
 
-/** prom-client knows them, and has no type for it. */
+/** prom-client does not export the type of this field. */
 function labelsOf({ registry }: ReturnType<typeof attachMetrics>, name: string): readonly string[] {
   return (registry.getSingleMetric(name) as unknown as { labelNames: string[] }).labelNames;
 }

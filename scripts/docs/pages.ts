@@ -10,8 +10,8 @@ async function read(path: string): Promise<string> {
   return readFile(new URL(path, ROOT), 'utf8');
 }
 
-/** Each page with its generated parts as they should be. */
-export async function generatePages(): Promise<{ path: URL; now: string; wanted: string }[]> {
+/** Each page with its generated parts up to date. */
+export async function generatePages(): Promise<{ path: URL; current: string; expected: string }[]> {
   const options = await read('src/config/options.ts');
   const lifecycle = await read('docs/lifecycle.md');
   const reference = await read('docs/options.md');
@@ -24,7 +24,7 @@ export async function generatePages(): Promise<{ path: URL; now: string; wanted:
   const events = optionTable(await read('src/domain/events.ts'), 'SchedulerEvents', 'event');
   const tables = {
     scheduler: optionTable(options, 'SchedulerOptions'),
-    retries: optionTable(await read('src/config/retry-options.ts'), 'RetryOptions'),
+    retries: optionTable(await read('src/config/handler-options.ts'), 'RetryOptions'),
     retention: optionTable(options, 'RetentionOptions'),
     handler: optionTable(await read('src/config/handler-options.ts'), 'HandlerOptions'),
     dispatch: optionTable(await read('src/config/dispatch-options.ts'), 'DispatchOptions'),
@@ -33,29 +33,33 @@ export async function generatePages(): Promise<{ path: URL; now: string; wanted:
   return [
     {
       path: new URL('docs/lifecycle.md', ROOT),
-      now: lifecycle,
-      wanted: fill(lifecycle, 'transitions', transitionTable()),
+      current: lifecycle,
+      expected: fill(lifecycle, 'transitions', transitionTable()),
     },
     {
       path: new URL('docs/cli.md', ROOT),
-      now: commandPage,
-      wanted: fill(fill(commandPage, 'exit codes', exitCodeTable()), 'commands', commandSections()),
+      current: commandPage,
+      expected: fill(fill(commandPage, 'exit codes', exitCodeTable()), 'commands', commandSections()),
     },
-    { path: new URL('docs/options.md', ROOT), now: reference, wanted: filled },
+    { path: new URL('docs/options.md', ROOT), current: reference, expected: filled },
     {
       path: new URL('docs/schedules.md', ROOT),
-      now: schedules,
-      wanted: fill(
+      current: schedules,
+      expected: fill(
         fill(schedules, 'frequencies', frequencyTable()),
         'schedule',
         optionTable(scheduleOptions, 'ScheduleOptions'),
       ),
     },
-    { path: new URL('docs/events.md', ROOT), now: eventsPage, wanted: fill(eventsPage, 'events', events) },
+    {
+      path: new URL('docs/events.md', ROOT),
+      current: eventsPage,
+      expected: fill(eventsPage, 'events', events),
+    },
     {
       path: new URL('docs/metrics.md', ROOT),
-      now: metricsPage,
-      wanted: fill(
+      current: metricsPage,
+      expected: fill(
         fill(metricsPage, 'metrics', await metricTable()),
         'options',
         optionTable(await read('src/metrics/attach.ts'), 'MetricsOptions'),
@@ -63,8 +67,8 @@ export async function generatePages(): Promise<{ path: URL; now: string; wanted:
     },
     {
       path: new URL('docs/http-api.md', ROOT),
-      now: httpPage,
-      wanted: fill(
+      current: httpPage,
+      expected: fill(
         fill(httpPage, 'routes', routeTable()),
         'options',
         optionTable(await read('src/config/http-options.ts'), 'HttpOptions'),

@@ -1,6 +1,7 @@
-// The table of the HTTP API, from the document that a worker serves.
+import { ROUTES } from '../../src/http/api.js';
 import { describe } from '../../src/http/openapi.js';
-import { ROUTES } from '../../src/http/routes/all.js';
+
+// The table of the HTTP API, from the document that a worker serves.
 
 interface Described {
   operationId: string;

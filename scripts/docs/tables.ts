@@ -1,7 +1,8 @@
-// The parts of docs/ that the code knows better than any author: they are generated, and a test keeps them true.
 import ts from 'typescript';
-import { FREQUENCIES, looseCron, WEEKDAYS } from '../../src/domain/frequencies.js';
-import { TRANSITIONS, type Transition } from '../../src/domain/transitions.js';
+import { FREQUENCIES, overridableCron, WEEKDAYS } from '../../src/domain/calendar/frequencies.js';
+import { type Transition, TRANSITIONS } from '../../src/domain/job/transitions.js';
+
+// The parts of docs/ that are generated from the code; a test checks that they are up to date.
 
 export function transitionTable(): string {
   const rows = Object.entries<Transition>(TRANSITIONS).map(
@@ -11,7 +12,7 @@ export function transitionTable(): string {
   return ['| transition | from | to | fence | when |', '|---|---|---|---|---|', ...rows].join('\n');
 }
 
-/** What each helper stands for, with examples for those that take something. */
+/** Example arguments of the helpers that take some. */
 const EXAMPLES: Record<string, unknown[]> = {
   everyMinute: [5],
   everyXMinutes: [5],
@@ -32,8 +33,8 @@ export function frequencyTable(): string {
       const shown = args
         .map((arg) => JSON.stringify(arg).replaceAll('"', "'").replaceAll(',', ', '))
         .join(', ');
-      const { cron: plain, loose } = looseCron(expression(...args));
-      return `| \`${name}(${shown})\` | \`${plain}\` | ${loose.join(', ')} | ${meaning} |`;
+      const { cron: plain, overridable } = overridableCron(expression(...args));
+      return `| \`${name}(${shown})\` | \`${plain}\` | ${overridable.join(', ')} | ${meaning} |`;
     };
     const example = EXAMPLES[name];
     if (example === undefined) return [row([])];
@@ -46,7 +47,7 @@ export function frequencyTable(): string {
   return ['| helper | cron | replaceable | meaning |', '|---|---|---|---|', ...rows, ...weekdays].join('\n');
 }
 
-/** A table of an interface's properties and what their TSDoc says. */
+/** A table of the properties of an interface with their TSDoc. */
 export function optionTable(source: string, interfaceName: string, heading = 'option'): string {
   const file = ts.createSourceFile('options.ts', source, ts.ScriptTarget.Latest, true);
   const found = file.statements.find(
@@ -59,7 +60,7 @@ export function optionTable(source: string, interfaceName: string, heading = 'op
     const text = ts.getTextOfJSDocComment(comment?.comment) ?? '';
     if (text === '')
       throw new Error(
-        `${interfaceName}.${member.name.getText()} has no comment that says its unit and default`,
+        `${interfaceName}.${member.name.getText()} needs a TSDoc comment with its unit and default`,
       );
     return `| \`${member.name.getText().replaceAll("'", '')}\` | \`${(member.type?.getText() ?? '').replaceAll('|', '\\|').replace(/\s+/g, ' ')}\` | ${text.replace(/\s+/g, ' ')} |`;
   });
@@ -69,6 +70,6 @@ export function optionTable(source: string, interfaceName: string, heading = 'op
 /** Puts the table between the marks `<!-- name -->` and `<!-- /name -->` of a page. */
 export function fill(page: string, name: string, table: string): string {
   const marks = new RegExp(`(<!-- ${name} -->\\n)[\\s\\S]*?(<!-- /${name} -->)`);
-  if (!marks.test(page)) throw new Error(`the page has no place for the table ${name}`);
+  if (!marks.test(page)) throw new Error(`the page has no marks for the table ${name}`);
   return page.replace(marks, (_, before: string, after: string) => `${before}\n${table}\n\n${after}`);
 }

@@ -12,8 +12,8 @@ import { toSvg } from './ansi-svg.js';
 const COLUMNS = 100;
 const ROWS = 30;
 
-/** What the built command shows on a terminal; `keys` once it has shown itself a few times. */
-async function shown(words: string, uri: string, keys: string): Promise<string> {
+/** The output of the built command on a terminal. Sends `keys` after the third frame. */
+async function capture(words: string, uri: string, keys: string): Promise<string> {
   const command = `stty cols ${COLUMNS} rows ${ROWS}; exec ${process.execPath} dist/src/cli/main.js ${words}`;
   const env = { PATH: process.env['PATH'], TERM: 'xterm-256color', MONGODB_URI: uri };
   const child = spawn('script', ['-qec', command, '/dev/null'], { env, stdio: ['pipe', 'pipe', 'inherit'] });
@@ -26,9 +26,9 @@ async function shown(words: string, uri: string, keys: string): Promise<string> 
   return output;
 }
 
-/** Two workers, a queue that nobody serves, things that fail and things that take their time. */
+/** Two workers, a queue without a worker, and jobs that fail or take long. */
 async function sampleWork(uri: string): Promise<Scheduler[]> {
-  // Workers show how busy they are with every heartbeat.
+  // Workers store their load with every heartbeat.
   const common = { uri, heartbeatInterval: '500ms' };
   const mail = new Scheduler({ ...common, workerId: 'mail-1', queues: ['default', 'mail'], concurrency: 10 });
   const reports = new Scheduler({ ...common, workerId: 'reports-1', queues: ['reports'], concurrency: 4 });
@@ -62,8 +62,8 @@ try {
     })),
   );
   await pause(2000);
-  const status = await shown('status', mongod.uri, '');
-  const top = await shown('top --interval 300ms', mongod.uri, 'q');
+  const status = await capture('status', mongod.uri, '');
+  const top = await capture('top --interval 300ms', mongod.uri, 'q');
   await writeFile('docs/status.svg', toSvg(status, COLUMNS, 'npx chronos status'));
   await writeFile('docs/top.svg', toSvg(top, COLUMNS, 'npx chronos top'));
   await Promise.all(workers.map((worker) => worker.stop('100ms')));

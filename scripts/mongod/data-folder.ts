@@ -5,10 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isListening } from './ports.js';
 import { isAlive } from './processes.js';
 
-/** What is remembered beside the data: a replica set knows its members by their ports. */
+/** Stored beside the data, because a replica set knows its members by their ports. */
 export interface LastRun {
   port: number;
-  /** The mongod. */
+  /** Process id of the mongod. */
   pid: number;
   /** The process that started it. */
   ownerPid: number;
@@ -36,17 +36,17 @@ export class DataFolder {
     }
   }
 
-  async remember(run: LastRun): Promise<void> {
+  async saveLastRun(run: LastRun): Promise<void> {
     await writeFile(this.#lastRunFile, JSON.stringify(run));
   }
 }
 
-/** Whether the mongod of that run is still at work; waits for it to end when its owner is gone. */
+/** Whether the mongod of that run is still running. If its owner is gone, waits for it to end. */
 export async function isStillRunning(run: LastRun): Promise<boolean> {
-  // The watchdog of an orphan ends it within two seconds, and closing the files takes a moment.
+  // Its watchdog ends an orphaned mongod within two seconds, and closing the files takes a moment.
   for (let checks = 0; checks < 100 && isAlive(run.pid) && !isAlive(run.ownerPid); checks += 1) {
     await sleep(100);
   }
-  // The process id alone may meanwhile belong to something else.
+  // By now the process id may belong to another program.
   return isAlive(run.pid) && (await isListening(run.port));
 }

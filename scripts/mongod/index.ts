@@ -1,4 +1,4 @@
-// A real mongod for development and tests, as a replica set, without MongoDB being installed.
+// Starts a real mongod as a replica set for development and tests; MongoDB need not be installed.
 import { mkdir } from 'node:fs/promises';
 import type { ChildProcess } from 'node:child_process';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import { MongoMemoryReplSet, MongoMemoryServer } from 'mongodb-memory-server-cor
 import { DATABASE, hostOf, SET_NAME, setUri, type Superuser } from './addresses.js';
 import { DataFolder, isStillRunning } from './data-folder.js';
 import { DataInUseError, EmbeddedMongodError } from './errors.js';
-import { findBinary, waysOut, type Log } from './find-binary.js';
+import { findBinary, HELP_TEXT, type Log } from './find-binary.js';
 import { firstFreePort, isFree } from './ports.js';
 import { resume } from './processes.js';
 import { moveReplicaSet, waitForMembers } from './replica-set.js';
@@ -23,13 +23,13 @@ export interface StartOptions {
   dataPath?: string;
   /** Members of the replica set. Default 1. */
   members?: number;
-  /** Default true. A server alone has no change streams, no majority and no retryable writes. */
+  /** Default true. A standalone server has no change streams, no majority and no retryable writes. */
   replicaSet?: boolean;
   /** Port of the first member. Default: that of the last run on `dataPath`, else a free one. */
   port?: number;
-  /** Who may do everything; from then on nobody else may do anything. For a set on temporary data. Default: anybody may. */
+  /** Enables access control with this superuser; only for a replica set on temporary data. Default: no access control. */
   superuser?: Superuser;
-  /** Told about the steps that take long. Default: nobody is. */
+  /** Called before steps that take long. */
   log?: Log;
 }
 
@@ -38,7 +38,7 @@ export interface Member {
   host: string;
   /** Connects to this member alone. */
   uri: string;
-  /** Of its mongod, to send signals to. */
+  /** Process id of its mongod. */
   pid: number;
 }
 
@@ -53,24 +53,24 @@ interface InstanceOptions {
   port?: number;
 }
 
-/** A server that has just started is still loading its configuration, or cannot reach itself yet (NodeNotFound). */
+/** Error codes of a server that is still loading its configuration, or cannot reach itself yet (NodeNotFound). */
 const STILL_STARTING: readonly unknown[] = [109, 74];
-const MOST_TRIES = 10;
+const MAX_ATTEMPTS = 10;
 const RETRY_MS = 300;
 const VERSION = '8.2.0';
-/** Away from MongoDB's own 27017 and below the ports that systems hand out at random. */
+/** Not MongoDB's default 27017, and below the ephemeral ports. */
 const FIRST_STORED_PORT = 27117;
 const ARGS = [
-  // The default is half of the machine's memory.
+  // The default is half of the memory.
   ...['--wiredTigerCacheSizeGB', '0.5'],
-  // Otherwise it writes telemetry all the time.
+  // Otherwise it writes telemetry continuously.
   ...['--setParameter', 'diagnosticDataCollectionEnabled=false'],
-  // A secondary would linger for 15 seconds when it is told to end.
+  // Otherwise a secondary takes 15 seconds to shut down.
   ...['--setParameter', 'shutdownTimeoutMillisForSignaledShutdown=100'],
-  // Fail points: tests lose replies on purpose.
+  // Fail points: tests use them to lose replies.
   ...['--setParameter', 'enableTestCommands=1'],
 ];
-// MongoDB itself waits ten seconds for a silent primary; tests of failover need not.
+// The default election timeout is ten seconds, too long for tests of failover.
 const SET_SETTINGS = { electionTimeoutMillis: 3000, heartbeatIntervalMillis: 500 };
 
 export async function startMongod(options: StartOptions = {}): Promise<EmbeddedMongod> {
@@ -79,13 +79,13 @@ export async function startMongod(options: StartOptions = {}): Promise<EmbeddedM
     throw new EmbeddedMongodError('The embedded MongoDB is not for production: set MONGODB_URI.');
   }
   if (dataPath !== undefined && members !== 1) {
-    throw new EmbeddedMongodError(`dataPath is for one member, not for ${members}.`);
+    throw new EmbeddedMongodError(`dataPath supports only one member, got ${members}.`);
   }
   if (superuser !== undefined && (dataPath !== undefined || !replicaSet)) {
-    throw new EmbeddedMongodError('A superuser is for a replica set on temporary data.');
+    throw new EmbeddedMongodError('superuser is supported only for a replica set on temporary data.');
   }
   if (!replicaSet && (dataPath !== undefined || members !== 1)) {
-    throw new EmbeddedMongodError('A server alone keeps no data and has no other members.');
+    throw new EmbeddedMongodError('A standalone server supports neither dataPath nor several members.');
   }
   if (port !== undefined && !(await isFree(port))) {
     throw new EmbeddedMongodError(`Port ${port} is taken by another program.`);
@@ -93,11 +93,11 @@ export async function startMongod(options: StartOptions = {}): Promise<EmbeddedM
   const server = { ...(await serverOptions(log)), superuser };
   try {
     if (dataPath !== undefined) return await startOnStoredData(server, dataPath, port);
-    return await startOnTemporaryData(server, replicaSet ? members : 'alone', port);
+    return await startOnTemporaryData(server, replicaSet ? members : 'standalone', port);
   } catch (error) {
     if (error instanceof EmbeddedMongodError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
-    throw new EmbeddedMongodError(`MongoDB could not be started: ${reason}\n${waysOut}`, { cause: error });
+    throw new EmbeddedMongodError(`MongoDB could not be started: ${reason}\n${HELP_TEXT}`, { cause: error });
   }
 }
 
@@ -110,7 +110,7 @@ async function serverOptions(log: Log) {
   process.env['MONGOMS_SYSTEM_BINARY_VERSION_CHECK'] ??= 'false';
   return {
     binary: { version: VERSION, ...(binary && { systemBinary: binary.path }) },
-    // In a process group of its own: Ctrl-C must not end the database before the workers that use it.
+    // In its own process group: Ctrl-C must not end the database before the workers that use it.
     spawn: { env: { ...process.env, ...binary?.env }, detached: true },
   };
 }
@@ -134,27 +134,27 @@ async function startOnStoredData(
     const mongod = { ...instance, ip: '127.0.0.1', replSet: SET_NAME, args: ARGS };
     await moveReplicaSet({ ...server, instance: mongod }, hostOf(port));
   }
-  // Remembered before as well: the replica set must find its port again even if this process dies now.
-  await folder.remember({ port, pid: process.pid, ownerPid: process.pid });
+  // Save the port before the start as well: the replica set needs the same port again even if this process dies now.
+  await folder.saveLastRun({ port, pid: process.pid, ownerPid: process.pid });
   const started = await startReplicaSet(server, [instance]);
-  await folder.remember({ port, pid: started.members[0]?.pid ?? process.pid, ownerPid: process.pid });
+  await folder.saveLastRun({ port, pid: started.members[0]?.pid ?? process.pid, ownerPid: process.pid });
   return started;
 }
 
 async function startOnTemporaryData(
   server: ServerOptions,
-  members: number | 'alone',
+  members: number | 'standalone',
   wantedPort: number | undefined,
 ): Promise<EmbeddedMongod> {
   const folder = await createTemporaryFolder();
   try {
     const instances: InstanceOptions[] = [];
-    for (let index = 0; index < (members === 'alone' ? 1 : members); index += 1) {
+    for (let index = 0; index < (members === 'standalone' ? 1 : members); index += 1) {
       const dbPath = path.join(folder, String(index));
       await mkdir(dbPath);
       instances.push({ dbPath, ...(index === 0 && wantedPort !== undefined && { port: wantedPort }) });
     }
-    const started = await (members === 'alone' ? startAlone : startReplicaSet)(server, instances);
+    const started = await (members === 'standalone' ? startStandalone : startReplicaSet)(server, instances);
     const stop = async () => {
       await started.stop();
       await removeFolder(folder);
@@ -166,7 +166,7 @@ async function startOnTemporaryData(
   }
 }
 
-/** On stored data the set is reconfigured, which a server that has just started may refuse for a moment. */
+/** On existing data the set is reconfigured, which a server may refuse for a moment after its start. */
 async function createReplicaSet(
   options: Parameters<typeof MongoMemoryReplSet.create>[0],
 ): Promise<MongoMemoryReplSet> {
@@ -174,7 +174,7 @@ async function createReplicaSet(
     try {
       return await MongoMemoryReplSet.create(options);
     } catch (error) {
-      if (!STILL_STARTING.includes((error as { code?: unknown }).code) || tries === MOST_TRIES) throw error;
+      if (!STILL_STARTING.includes((error as { code?: unknown }).code) || tries === MAX_ATTEMPTS) throw error;
       await pause(RETRY_MS);
     }
   }
@@ -200,7 +200,7 @@ async function startReplicaSet(server: ServerOptions, instances: InstanceOptions
   const members = replicaSet.servers.map(({ instanceInfo }): Member => {
     const pid = instanceInfo?.instance.mongodProcess?.pid;
     if (!instanceInfo || pid === undefined)
-      throw new EmbeddedMongodError('A mongod ended while it was started.');
+      throw new EmbeddedMongodError('A mongod exited while it was starting.');
     const host = hostOf(instanceInfo.port);
     return { host, uri: `mongodb://${host}/${DATABASE}?directConnection=true`, pid };
   });
@@ -214,7 +214,7 @@ async function startReplicaSet(server: ServerOptions, instances: InstanceOptions
     members,
     stop: async () => {
       for (const { pid } of members) resume(pid);
-      // One that was killed cannot be told to shut down; asking it would take ten seconds.
+      // Shutting down a member that was killed would take ten seconds.
       const alive = replicaSet.servers.filter(({ instanceInfo }) =>
         isRunning(instanceInfo?.instance.mongodProcess),
       );
@@ -223,7 +223,10 @@ async function startReplicaSet(server: ServerOptions, instances: InstanceOptions
   };
 }
 
-async function startAlone(server: ServerOptions, [instance]: InstanceOptions[]): Promise<EmbeddedMongod> {
+async function startStandalone(
+  server: ServerOptions,
+  [instance]: InstanceOptions[],
+): Promise<EmbeddedMongod> {
   const mongod = await MongoMemoryServer.create({
     binary: server.binary,
     instance: { ...instance, storageEngine: 'wiredTiger', args: ARGS, launchTimeout: 60_000 },
@@ -231,7 +234,7 @@ async function startAlone(server: ServerOptions, [instance]: InstanceOptions[]):
   });
   const pid = mongod.instanceInfo?.instance.mongodProcess?.pid;
   if (!mongod.instanceInfo || pid === undefined)
-    throw new EmbeddedMongodError('A mongod ended while it was started.');
+    throw new EmbeddedMongodError('A mongod exited while it was starting.');
   const host = hostOf(mongod.instanceInfo.port);
   const uri = `mongodb://${host}/${DATABASE}`;
   return {

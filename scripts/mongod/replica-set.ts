@@ -11,7 +11,7 @@ interface Configuration {
 }
 
 /**
- * Tells the one member of a stored replica set that it now lives on another port. Until then it does not
+ * Changes the port of the only member of a stored replica set. Otherwise it does not
  * find itself in its configuration and refuses to become primary.
  */
 export async function moveReplicaSet(options: MongodOptions, host: string): Promise<void> {
@@ -30,12 +30,12 @@ export async function moveReplicaSet(options: MongodOptions, host: string): Prom
   }
 }
 
-/** A mongod answers before it has read its configuration. */
+/** A mongod accepts commands before it has read its configuration. */
 async function storedConfiguration(admin: Db): Promise<Configuration> {
   for (;;) {
     try {
-      const answer = await admin.command({ replSetGetConfig: 1 });
-      return answer['config'] as Configuration;
+      const reply = await admin.command({ replSetGetConfig: 1 });
+      return reply['config'] as Configuration;
     } catch (error) {
       if (!(error instanceof MongoServerError) || error.codeName !== 'NotYetInitialized') throw error;
       await sleep(50);

@@ -4,7 +4,7 @@ import path from 'node:path';
 
 import { isAlive } from './processes.js';
 
-/** Also removes what processes that were killed left behind: some 200 MB each. */
+/** Also removes the folders of processes that were killed: about 200 MB each. */
 export async function createTemporaryFolder(): Promise<string> {
   for (const name of await readdir(tmpdir())) {
     const [, ownerPid] = /^chronos-mongod-(\d+)-/.exec(name) ?? [];

@@ -1,15 +1,14 @@
 import type { Context } from './context.js';
-import { styled, type Line } from './styled.js';
+import { type Line, styled } from './terminal/styled.js';
 
-/** How an answer is shown. */
 export interface View {
-  /** Cells in a line. */
+  /** Columns of the terminal. */
   width: number;
   now: Date;
 }
 
-/** What a command came to: data for programs (`--json`), and lines made of the same data for people. */
-export interface Answer {
+/** The result of a command: data for programs (`--json`), and lines with the same data for people. */
+export interface CommandResult {
   data: unknown;
   lines: (view: View) => readonly Line[];
   /** Default 0. */
@@ -17,7 +16,7 @@ export interface Answer {
 }
 
 export interface OptionSpec {
-  /** As commander reads it: `--queue <name>`. */
+  /** In commander's syntax: `--queue <name>`. */
   flags: string;
   help: string;
   /** Throws InvalidArgumentError. Default: the text itself. */
@@ -25,31 +24,31 @@ export interface OptionSpec {
 }
 
 export interface ArgumentSpec {
-  /** As commander reads it: `<id>`, `[ids...]`. */
+  /** In commander's syntax: `<id>`, `[ids...]`. */
   name: string;
   help: string;
 }
 
-/** One command. What it prints is what it returns, so that `--json` has nothing to be forgotten about. */
+/** One command. It returns its result instead of printing it, so every command supports `--json`. */
 export interface CommandSpec {
-  /** `status`, or `jobs list` for one of a group. */
+  /** `status`, or `jobs list` for a command of a group. */
   name: string;
   summary: string;
   arguments?: readonly ArgumentSpec[];
   options?: readonly OptionSpec[];
-  /** What follows `chronos ` on the command line; the first is the one in the docs. */
+  /** Without `chronos `; the docs show the first one. */
   examples: readonly string[];
-  /** Resolves to an answer, or to the exit code of what has printed as it went. */
-  run: (context: Context) => Promise<Answer | number>;
+  /** Resolves to a result, or to the exit code of a command that printed while it ran. */
+  run: (context: Context) => Promise<CommandResult | number>;
 }
 
-/** An answer of one sentence. */
-export function said(data: unknown, sentence: string, exitCode = 0): Answer {
+/** A result that is shown as one sentence. */
+export function message(data: unknown, sentence: string, exitCode = 0): CommandResult {
   return { data, exitCode, lines: () => [sentence] };
 }
 
-/** The same for what is not there: exit 1. */
-export function notFound(what: string, id: string): Answer {
-  const sentence = `There is no ${what} '${id}'.`;
+/** Exit code 1. */
+export function notFound(kind: string, id: string): CommandResult {
+  const sentence = `There is no ${kind} '${id}'.`;
   return { data: { found: false, id }, exitCode: 1, lines: () => [styled('yellow', sentence)] };
 }

@@ -1,107 +1,125 @@
 import { randomUUID } from 'node:crypto';
+import { hostname, userInfo } from 'node:os';
+import { createInterface } from 'node:readline/promises';
 import type { WorkerSettings } from '../config/environment.js';
 import type { Clock } from '../domain/clock.js';
 import type { Duration } from '../domain/duration.js';
-import { audited, type AuditDetails } from '../operations/audited.js';
+import { ChronosError } from '../domain/errors.js';
+import { type AuditDetails, withAudit } from '../operations/audit.js';
+import type { Operations } from '../operations/operations.js';
 import type { Scheduler } from '../scheduler.js';
-import { confirm } from './confirm.js';
-import type { Given } from './given.js';
-import { Output } from './output.js';
-import { ProgressBar } from './progress-bar.js';
-import type { Reading } from './reading.js';
-import { readSettings, type Environment } from './settings.js';
-import { styled, type Line } from './styled.js';
+import type { Arguments } from './arguments.js';
+import { type Environment, readSettings } from './settings.js';
+import { Output } from './terminal/output.js';
+import { ProgressBar } from './terminal/progress-bar.js';
+import { type Line, styled } from './terminal/styled.js';
 
-/** How long a person waits for MongoDB, unless CONNECT_TIMEOUT says otherwise. */
-const PATIENCE = '10s';
+/** How long a command waits for MongoDB, unless CONNECT_TIMEOUT is set. */
+const CONNECT_TIMEOUT = '10s';
+const MAX_AUDIT_USER_LENGTH = 200;
 
-/** The process a command runs in. */
-export interface Surroundings {
+/** The process that a command runs in. */
+export interface Host {
   environment: Environment;
   stdin: NodeJS.ReadStream;
   stdout: NodeJS.WriteStream;
   stderr: NodeJS.WriteStream;
   clock: Clock;
-  /** Who runs the command, for the audit collection. */
+  /** Who runs the command, for audit entries. */
   who: string;
 }
 
-/** A change that somebody asked for, as the audit collection tells it. */
+/** A change, and how it is recorded in the audit collection. */
 export interface CommandChange<A> {
-  /** As the HTTP API calls it. */
+  /** The HTTP API uses the same name. */
   action: string;
-  about: AuditDetails;
-  make: (scheduler: Scheduler) => Promise<A>;
-  /** What came of it, where there is more to tell than that it was done. */
-  came?: (answer: A) => AuditDetails | 'refused';
+  before: AuditDetails;
+  change: (scheduler: Scheduler) => Promise<A>;
+  /** Details that are known only after the change. */
+  after?: (result: A) => AuditDetails | 'refused';
 }
 
-/** What a command has to work with. The connection is made when it is first needed. */
+/**
+ * The part of a Scheduler that changes nothing. The rest is available only through `Context.change`, so that no command
+ * can make a change without an audit entry.
+ */
+export type ReadOnlyScheduler = Pick<
+  Scheduler,
+  'getExecutionOrder' | 'getExecutions' | 'getJob' | 'getSchedule' | 'getSkips' | 'pageSchedules'
+> & {
+  operations: Pick<
+    Operations,
+    | ('configuration' | 'countMatching' | 'countPrunable' | 'diffSchedules' | 'doctor' | 'explainJob')
+    | ('listAudit' | 'listDead' | 'listDefinitions' | 'listExecutions' | 'listJobs' | 'listQueues')
+    | ('listWorkers' | 'previewBackfill' | 'showExecution' | 'showJob' | 'status')
+  >;
+};
+
+/** What a command works with: arguments, output, and a Scheduler that connects when it is first used. */
 export class Context {
-  readonly given: Given;
+  readonly args: Arguments;
   readonly clock: Clock;
   readonly out: Output;
   readonly err: Output;
-  readonly surroundings: Surroundings;
+  readonly host: Host;
   #scheduler: Scheduler | undefined;
   #interrupted: AbortController | undefined;
   readonly #interrupt = (): void => this.#interrupted?.abort();
 
-  constructor(given: Given, surroundings: Surroundings) {
-    const { stdout, stderr, environment, clock } = surroundings;
-    this.given = given;
-    this.surroundings = surroundings;
+  constructor(args: Arguments, host: Host) {
+    const { stdout, stderr, environment, clock } = host;
+    this.args = args;
+    this.host = host;
     this.clock = clock;
     this.out = new Output(stdout, environment);
     this.err = new Output(stderr, environment);
   }
 
   get who(): string {
-    return this.surroundings.who;
+    return this.host.who;
   }
 
   get isJson(): boolean {
-    return this.given.flag('json');
+    return this.args.flag('json');
   }
 
   settings(): WorkerSettings {
-    return readSettings(this.surroundings.environment, this.given);
+    return readSettings(this.host.environment, this.args);
   }
 
-  /** For those who look at a system. */
-  scheduler(): Promise<Reading> {
+  scheduler(): Promise<ReadOnlyScheduler> {
     return this.#open();
   }
 
-  /** The same with the definitions and handlers of the module that --handlers or HANDLERS names. */
-  async withDefinitions(connectTimeout?: Duration): Promise<Reading> {
+  /** The Scheduler with the handlers and definitions of the module that --handlers or HANDLERS names. */
+  async withDefinitions(connectTimeout?: Duration): Promise<ReadOnlyScheduler> {
     const { handlers } = this.settings();
     const scheduler = await this.#open(connectTimeout);
-    const { loadHandlers } = await import('../process/handlers.js');
+    const { loadHandlers } = await import('../process/load-handlers.js');
     if (handlers !== undefined) await loadHandlers(scheduler, handlers);
     return scheduler;
   }
 
-  /** The one way to change jobs and schedules: it is written down who does it, before and after. */
-  async change<A>({ action, about, make, came = () => ({}) }: CommandChange<A>): Promise<A> {
+  /** The only way to change jobs and schedules. Writes audit entries before and after the change. */
+  async change<A>({ action, before, change, after = () => ({}) }: CommandChange<A>): Promise<A> {
     const scheduler = await this.#open();
-    const { answer, isRecorded } = await audited({
-      ...{ operations: scheduler.operations, who: this.who, action, requestId: randomUUID() },
-      before: about,
-      change: () => make(scheduler),
-      after: came,
+    const { result, isRecorded } = await withAudit({
+      ...{ operations: scheduler.operations, who: this.who, action, requestId: randomUUID(), before, after },
+      change: () => change(scheduler),
     });
-    const doubt = `${action} was done, and the audit collection knows only that it was attempted`;
-    if (!isRecorded) this.err.lines(styled('yellow', doubt));
-    return answer;
+    if (!isRecorded) {
+      const warning = `${action} was done, but its audit entry could not be written (only that of the attempt)`;
+      this.err.lines(styled('yellow', warning));
+    }
+    return result;
   }
 
-  /** Makes what has to be there before anything can be written down. */
+  /** Not audited: it creates the audit collection. */
   async install(): Promise<void> {
     await (await this.#open()).install();
   }
 
-  /** Aborted by the first Ctrl-C; the second one ends the process. Who does not ask for it is ended by the first. */
+  /** Aborted by the first Ctrl-C; the second one ends the process. If a command never reads it, the first one does. */
   get signal(): AbortSignal {
     if (this.#interrupted === undefined) {
       this.#interrupted = new AbortController();
@@ -110,16 +128,15 @@ export class Context {
     return this.#interrupted.signal;
   }
 
-  confirm(what: string): Promise<boolean> {
-    const { stdin: input } = this.surroundings;
-    return confirm({ err: this.err, input, yes: this.given.flag('yes') }, what);
+  confirm(question: string): Promise<boolean> {
+    return confirm({ err: this.err, input: this.host.stdin, yes: this.args.flag('yes') }, question);
   }
 
-  progress(what: string): ProgressBar {
-    return new ProgressBar(this.err, what);
+  progress(label: string): ProgressBar {
+    return new ProgressBar(this.err, label);
   }
 
-  /** One of many answers, as it comes. */
+  /** Prints one of many results as soon as it is there. */
   emit(data: unknown, line: Line): void {
     if (this.isJson) this.out.documentLine(data);
     else this.out.lines(line);
@@ -130,12 +147,55 @@ export class Context {
     await this.#scheduler?.stop(0);
   }
 
-  /** Loaded when it is needed: a page of help does not need it. */
-  async #open(connectTimeout: Duration = PATIENCE): Promise<Scheduler> {
+  /** Imports the Scheduler on demand, so that help pages appear quickly. */
+  async #open(connectTimeout: Duration = CONNECT_TIMEOUT): Promise<Scheduler> {
     if (this.#scheduler !== undefined) return this.#scheduler;
     const { workerId: _, ...options } = this.settings().options;
     const { Scheduler } = await import('../scheduler.js');
     this.#scheduler = new Scheduler({ connectTimeout, ...options });
     return this.#scheduler;
   }
+}
+
+export interface ConfirmOptions {
+  /** The question goes to standard error: the output of the command may be redirected to a file. */
+  err: Pick<Output, 'isTerminal' | 'lines'>;
+  input: NodeJS.ReadableStream & { isTTY?: boolean };
+  /** Do not ask. */
+  yes: boolean;
+}
+
+/** Asks before a change that cannot be undone. Without a terminal, --yes is required. */
+export async function confirm({ err, input, yes }: ConfirmOptions, question: string): Promise<boolean> {
+  if (yes) return true;
+  if (input.isTTY !== true || !err.isTerminal) {
+    throw new ChronosError(
+      'INVALID_ARGUMENT',
+      `${question} There is no terminal to ask for confirmation: add --yes to continue.`,
+    );
+  }
+  err.lines(`${question} Continue? [y/N]`);
+  const reader = createInterface({ input });
+  try {
+    const reply = await new Promise<string>((resolve) => {
+      reader.once('line', resolve).once('close', () => resolve(''));
+    });
+    return /^\s*y(es)?\s*$/i.test(reply);
+  } finally {
+    reader.close();
+  }
+}
+
+/**
+ * Who runs the command, for audit entries: `cli:ada@host`. Taken from the operating system, because environment variables
+ * can be set to anything. In a container the user may have no name.
+ */
+export function auditUser(system = { userInfo, hostname }): string {
+  let user: string;
+  try {
+    user = system.userInfo().username;
+  } catch {
+    user = `uid-${process.getuid?.() ?? 'unknown'}`;
+  }
+  return `cli:${user}@${system.hostname()}`.slice(0, MAX_AUDIT_USER_LENGTH);
 }

@@ -1,44 +1,42 @@
 import { Argument, Command, CommanderError, Option } from 'commander';
 import { VERSION } from '../config/version.js';
-import { hideCredentials } from '../domain/errors.js';
-import { hint } from '../domain/nearest.js';
-import { EXIT, exitCodeOf } from '../process/exit.js';
-import { explained } from '../process/explained.js';
-import type { Answer, CommandSpec } from './command.js';
-import { COMMANDS, GROUPS } from './commands.js';
-import { exitCodes } from './commands/help.js';
-import { Context, type Surroundings } from './context.js';
-import { Given } from './given.js';
-import { Output } from './output.js';
-import { styled } from './styled.js';
+import { didYouMean } from '../domain/did-you-mean.js';
+import { redactCredentials } from '../domain/errors.js';
+import { EXIT, EXIT_CODES, exitCodeOf, formatError } from '../process/exit.js';
+import { Arguments } from './arguments.js';
+import type { CommandResult, CommandSpec } from './command.js';
+import { COMMANDS, GROUPS } from './commands/all.js';
+import { Context, type Host } from './context.js';
+import { Output } from './terminal/output.js';
+import { styled } from './terminal/styled.js';
+import { table } from './terminal/table.js';
 
-type Perform = (spec: CommandSpec, given: Given) => Promise<void>;
+type RunCommand = (spec: CommandSpec, args: Arguments) => Promise<void>;
 
-/** Runs what the arguments say, prints what came of it, and resolves to the exit code. */
-export async function runProgram(words: readonly string[], surroundings: Surroundings): Promise<number> {
-  const err = new Output(surroundings.stderr, surroundings.environment);
-  let exitCode: number = EXIT.fine;
-  const program = buildProgram(surroundings, async (spec, given) => {
-    exitCode = await perform(spec, new Context(given, surroundings));
+/** Runs the command, prints its result, and resolves to the exit code. */
+export async function runProgram(words: readonly string[], host: Host): Promise<number> {
+  const err = new Output(host.stderr, host.environment);
+  let exitCode: number = EXIT.success;
+  const program = buildProgram(host, async (spec, args) => {
+    exitCode = await runCommand(spec, new Context(args, host));
   });
   try {
     await program.parseAsync(words, { from: 'user' });
     return exitCode;
   } catch (error) {
-    // Commander has said what was wrong, or shown the help that was asked for.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage;
-    err.lines(...explained(error).map((line) => styled('red', line)));
+    // Commander has already printed the error or the help page.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.success : EXIT.usage;
+    err.lines(...formatError(error).map((line) => styled('red', line)));
     return exitCodeOf(error);
   }
 }
 
-/** All commands as commander knows them. */
-export function buildProgram(surroundings: Surroundings, run: Perform): Command {
-  const { stdout, stderr, environment } = surroundings;
+export function buildProgram(host: Host, run: RunCommand): Command {
+  const { stdout, stderr, environment } = host;
   const out = new Output(stdout, environment);
   const err = new Output(stderr, environment);
   const program = new Command('chronos')
-    .description('Everything a person does with a running system of Chronos.')
+    .description('Run and operate Chronos: workers, jobs and schedules.')
     .version(VERSION, '--version', 'show the version')
     .option('--uri-file <file>', 'file with the connection string of MongoDB (default: MONGODB_URI)')
     .option('--json', 'print JSON')
@@ -48,13 +46,13 @@ export function buildProgram(surroundings: Surroundings, run: Perform): Command 
     .configureOutput({
       writeOut: (text) => out.text(text),
       writeErr: (text) => err.text(text),
-      // It repeats what was given, which may be a connection string in the wrong place.
-      outputError: (text) => err.text(hideCredentials(text)),
+      // Commander repeats the arguments, which may contain a connection string.
+      outputError: (text) => err.text(redactCredentials(text)),
     })
-    .showHelpAfterError('Add --help to see what the command takes, with examples.')
+    .showHelpAfterError('Add --help to see the options of the command, with examples.')
     .exitOverride();
   for (const [name, summary] of Object.entries(GROUPS))
-    inherited(program, name).summary(summary).description(summary);
+    addSubcommand(program, name).summary(summary).description(summary);
   for (const spec of COMMANDS) addCommand(program, spec, run);
   addHelp(program, run);
   return program.addHelpText(
@@ -63,11 +61,11 @@ export function buildProgram(surroundings: Surroundings, run: Perform): Command 
   );
 }
 
-function addCommand(program: Command, spec: CommandSpec, run: Perform): void {
+function addCommand(program: Command, spec: CommandSpec, run: RunCommand): void {
   const words = spec.name.split(' ');
   const parent = words.length > 1 ? program.commands.find((group) => group.name() === words[0]) : program;
-  if (parent === undefined) throw new Error(`'${spec.name}' belongs to a group that is not there`);
-  const command = inherited(parent, words.at(-1) ?? '')
+  if (parent === undefined) throw new Error(`the group of '${spec.name}' does not exist`);
+  const command = addSubcommand(parent, words.at(-1) ?? '')
     .summary(spec.summary)
     .description(`${spec.summary}.`);
   for (const { name, help } of spec.arguments ?? []) command.addArgument(new Argument(name, help));
@@ -77,48 +75,68 @@ function addCommand(program: Command, spec: CommandSpec, run: Perform): void {
   }
   const examples = spec.examples.map((example) => `  $ chronos ${example}`).join('\n');
   command.addHelpText('after', `\nExamples:\n${examples}`);
-  command.action(async (...given: unknown[]) => {
-    const words = given
+  command.action(async (...values: unknown[]) => {
+    // The last two are the options and the command itself.
+    const args = values
       .slice(0, -2)
       .flat()
-      .filter((word) => typeof word === 'string');
-    await run(spec, new Given(words, command.optsWithGlobals()));
+      .filter((value) => typeof value === 'string');
+    await run(spec, new Arguments(args, command.optsWithGlobals()));
   });
 }
 
-/** Pages of commands, and `help exit-codes`. */
-function addHelp(program: Command, run: Perform): void {
-  const help = inherited(program, 'help').summary('Show help on a command, or on exit-codes');
+/** `help <command>` and `help exit-codes`. */
+function addHelp(program: Command, run: RunCommand): void {
+  const help = addSubcommand(program, 'help').summary('Show help on a command, or on exit-codes');
   help.argument('[words...]', 'a command, such as jobs list').action(async (words: string[]) => {
-    if (words.join(' ') === 'exit-codes') return run(exitCodes, new Given([], help.optsWithGlobals()));
+    if (words.join(' ') === 'exit-codes') return run(exitCodes, new Arguments([], help.optsWithGlobals()));
     let page = program;
     for (const word of words) {
       const names = page.commands.map((command) => command.name());
       const found = page.commands.find((command) => command.name() === word);
       if (found === undefined)
-        program.error(`error: there is no command '${words.join(' ')}'${hint(word, names)}`);
+        program.error(`error: there is no command '${words.join(' ')}'${didYouMean(word, names)}`);
       page = found;
     }
     page.help();
   });
 }
 
-function inherited(parent: Command, name: string): Command {
+function addSubcommand(parent: Command, name: string): Command {
   return parent.command(name).helpCommand(false).helpOption('-h, --help', 'show help');
 }
 
-async function perform(spec: CommandSpec, context: Context): Promise<number> {
+async function runCommand(spec: CommandSpec, context: Context): Promise<number> {
   try {
-    const answer = await spec.run(context);
-    if (typeof answer === 'number') return answer;
-    print(answer, context);
-    return answer.exitCode ?? EXIT.fine;
+    const result = await spec.run(context);
+    if (typeof result === 'number') return result;
+    print(result, context);
+    return result.exitCode ?? EXIT.success;
   } finally {
     await context.close();
   }
 }
 
-function print({ data, lines }: Answer, { isJson, out, clock }: Context): void {
+function print({ data, lines }: CommandResult, { isJson, out, clock }: Context): void {
   if (isJson) out.document(data);
   else out.lines(...lines({ width: out.width, now: clock.now() }));
 }
+
+export const exitCodes: CommandSpec = {
+  name: 'help exit-codes',
+  summary: 'Show what each exit code means',
+  examples: ['help exit-codes'],
+  run: () =>
+    Promise.resolve({
+      data: { exitCodes: EXIT_CODES },
+      lines: ({ width }) =>
+        table<(typeof EXIT_CODES)[number]>(
+          [
+            { title: 'code', cell: ({ code }) => String(code), align: 'right', keep: true },
+            { title: 'meaning', cell: ({ meaning }) => meaning },
+          ],
+          EXIT_CODES,
+          width,
+        ),
+    }),
+};

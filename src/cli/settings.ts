@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { readEnvironment, type WorkerSettings } from '../config/environment.js';
-import { isMongoUri, MONGO_URI } from '../config/mongo-uri.js';
+import { optionShapes } from '../config/options.js';
 import { ChronosError } from '../domain/errors.js';
-import type { Given } from './given.js';
+import { parse } from '../domain/validation.js';
+import type { Arguments } from './arguments.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Options of the command line that stand for a variable of the environment. */
+/** Command line options that override an environment variable. */
 const VARIABLES = {
   handlers: 'HANDLERS',
   queues: 'QUEUES',
@@ -15,27 +16,26 @@ const VARIABLES = {
 } as const;
 
 /**
- * What the environment says, and the command line over it. The connection string comes from MONGODB_URI, MONGODB_URI_FILE or --uri-file:
- * an argument would be seen by everybody in the list of processes.
+ * The environment, overridden by command line options. There is no option for the connection string itself, because
+ * everybody on the machine can read the arguments of a process.
  */
-export function readSettings(environment: Environment, given: Given): WorkerSettings {
+export function readSettings(environment: Environment, args: Arguments): WorkerSettings {
   const overrides = Object.entries(VARIABLES).flatMap(([option, variable]) => {
-    const value = given.text(option) ?? given.number(option) ?? given.list(option)?.join(',');
+    const value = args.text(option) ?? args.number(option) ?? args.list(option)?.join(',');
     return value === undefined ? [] : [[variable, String(value)] as const];
   });
-  const file = given.text('uriFile');
-  // What the command line names stands for both variables.
+  const file = args.text('uriFile');
   const uri =
     file === undefined
       ? { MONGODB_URI: environment['MONGODB_URI'], MONGODB_URI_FILE: environment['MONGODB_URI_FILE'] }
-      : { MONGODB_URI: uriIn(file), MONGODB_URI_FILE: undefined };
+      : { MONGODB_URI: readUriFile(file), MONGODB_URI_FILE: undefined };
   if (Object.values(uri).every((text) => (text?.trim() ?? '') === '')) {
     throw new ChronosError(
       'INVALID_ENVIRONMENT',
-      'MONGODB_URI is missing: set it, in the environment or in .env, to the connection string of MongoDB, or name a file that has it with --uri-file',
+      'MONGODB_URI is missing: set it in the environment or in .env, or name a file that contains it with --uri-file',
     );
   }
-  const format = given.flag('json') ? { LOG_FORMAT: 'json' } : {};
+  const format = args.flag('json') ? { LOG_FORMAT: 'json' } : {};
   return readEnvironment({
     ...environment,
     ...format,
@@ -44,8 +44,8 @@ export function readSettings(environment: Environment, given: Given): WorkerSett
   });
 }
 
-/** Nothing of the file is repeated in an error. */
-function uriIn(file: string): string {
+/** Errors do not repeat the content of the file: it may contain a password. */
+function readUriFile(file: string): string {
   let text: string;
   try {
     text = readFileSync(file, 'utf8').trim();
@@ -55,9 +55,5 @@ function uriIn(file: string): string {
       `--uri-file: ${file} cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'unknown'}`,
     );
   }
-  if (isMongoUri(text)) return text;
-  throw new ChronosError(
-    'INVALID_ENVIRONMENT',
-    `--uri-file: ${file} must have nothing in it but ${MONGO_URI}`,
-  );
+  return parse(optionShapes.uri, text, `--uri-file: the content of ${file}`, 'INVALID_ENVIRONMENT');
 }

@@ -1,11 +1,23 @@
-import type { RetryPolicy } from '../domain/backoff.js';
 import type { Duration } from '../domain/duration.js';
-import { parseInstant, type Instant } from '../domain/instant.js';
-import { checkKey } from '../domain/names.js';
+import { MAX_KEY_LENGTH } from '../domain/identifiers.js';
+import type { Instant } from '../domain/instant.js';
+import type { RetryPolicy } from '../domain/job/backoff.js';
+import {
+  described,
+  duration,
+  flag,
+  instant,
+  integer,
+  name,
+  object,
+  parse,
+  refine,
+  type Shape,
+  type Shapes,
+  text,
+} from '../domain/validation.js';
+import { type RetryOptions, retryShape } from './handler-options.js';
 import { DEFAULT_PRIORITY, DEFAULT_QUEUE } from './options.js';
-import { optionsError } from './options-error.js';
-import { retryReader, type RetryOptions } from './retry-options.js';
-import { duration, flag, name, record, throwing, wholeNumber } from './readers.js';
 
 /** How one job is dispatched. */
 export interface DispatchOptions {
@@ -17,15 +29,15 @@ export interface DispatchOptions {
   priority?: number;
   /** Default `'default'`. */
   queue?: string;
-  /** Becomes the job's id: the same key twice returns the job that is there. */
+  /** Becomes part of the job's id: dispatching the same key again returns the existing job. */
   key?: string;
   /** Overrides the handler's `retries`. */
   retries?: RetryOptions;
   /** Overrides the handler's `timeout` of one attempt. */
   timeout?: Duration;
-  /** Longest time from the first start, over all attempts. Default none. */
+  /** How long the job may take from its first start, over all attempts. Default none. */
   maxRunningTime?: Duration;
-  /** Create it PENDING; it waits for `unhold`. */
+  /** Create it PENDING: it waits for `unhold`. */
   hold?: boolean;
 }
 
@@ -41,26 +53,45 @@ export interface ResolvedDispatchOptions {
   hold: boolean;
 }
 
-export function resolveDispatchOptions(input: unknown, timezone: string): ResolvedDispatchOptions {
-  const faults: string[] = [];
-  const readers = record<Required<ResolvedDispatchOptions>>({
-    delay: duration(),
-    at: throwing((value) => parseInstant(value, timezone, 'it')),
-    priority: wholeNumber(0, 1000),
-    queue: name(),
-    key: throwing((value) => {
-      checkKey(value);
-      return value;
-    }),
-    retries: retryReader,
-    timeout: duration({ min: 1 }),
-    maxRunningTime: duration({ min: 1 }),
-    hold: flag(),
+const MAX_PRIORITY = 1000;
+export const priorityShape = described(
+  integer(0, MAX_PRIORITY),
+  `lower is more urgent; default ${DEFAULT_PRIORITY}`,
+);
+
+const COMMON: Omit<Shapes<ResolvedDispatchOptions>, 'at'> = {
+  delay: duration(),
+  priority: priorityShape,
+  queue: name,
+  key: described(text(MAX_KEY_LENGTH), 'becomes part of the id: the same key again returns the existing job'),
+  retries: retryShape,
+  timeout: duration({ min: 1 }),
+  maxRunningTime: duration({ min: 1 }),
+  hold: described(flag, 'true: it waits until it is released'),
+};
+
+export function dispatchShapes(timezone: string): Shapes<ResolvedDispatchOptions> {
+  return { ...COMMON, at: instant(timezone) };
+}
+
+type ParsedDispatchOptions = Partial<ResolvedDispatchOptions>;
+
+/** By time zone. Every dispatch needs one, and making it takes longer than using it. */
+const shapesByZone = new Map<string, Shape<ParsedDispatchOptions>>();
+
+function dispatchShape(timezone: string): Shape<ParsedDispatchOptions> {
+  const known = shapesByZone.get(timezone);
+  if (known !== undefined) return known;
+  const shape = refine(object(dispatchShapes(timezone)), (options, path, errors) => {
+    if (options.at !== undefined && options.delay !== undefined)
+      errors.push(`${path}.at and ${path}.delay exclude each other: set one of them`);
+    return options;
   });
-  const read = readers(input, 'dispatch options', faults) ?? {};
-  if (read.at !== undefined && read.delay !== undefined) {
-    faults.push('dispatch options.at and dispatch options.delay exclude each other: give one of them');
-  }
-  if (faults.length > 0) throw optionsError('INVALID_ARGUMENT', faults);
-  return { priority: DEFAULT_PRIORITY, queue: DEFAULT_QUEUE, hold: false, ...read };
+  shapesByZone.set(timezone, shape);
+  return shape;
+}
+
+export function resolveDispatchOptions(input: unknown, timezone: string): ResolvedDispatchOptions {
+  const options = parse(dispatchShape(timezone), input, 'dispatch options', 'INVALID_ARGUMENT');
+  return { priority: DEFAULT_PRIORITY, queue: DEFAULT_QUEUE, hold: false, ...options };
 }

@@ -1,17 +1,14 @@
-import { isTimezone } from '../domain/time-zone.js';
-import type { DaemonOptions } from './call-options.js';
-import { readHttpEnvironment } from './http-environment.js';
-import type { HttpOptions } from './http-options.js';
-import { isMongoUri, MONGO_URI } from './mongo-uri.js';
-import type { SchedulerOptions } from './options.js';
-import { optionsError } from './options-error.js';
-import { duration, listOf, matching, name, oneOf, secret, wholeNumber, type Reader } from './readers.js';
-import { withSecretFiles } from './secret-files.js';
+import { readFileSync } from 'node:fs';
+import { fromText, matching, oneOf, type Shape, validationError } from '../domain/validation.js';
+import { findExposures, type HttpOptions, httpShapes } from './http-options.js';
+import { type DaemonOptions, daemonShapes } from './method-options.js';
+import { optionShapes, type SchedulerOptions } from './options.js';
+import type { Environment } from './process-env.js';
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** How a worker process is configured: what the Scheduler takes, and what only the process needs. */
+/** The configuration of a worker process: the Scheduler's options, and what only the process needs. */
 export interface WorkerSettings {
   options: SchedulerOptions;
   /** Module to load handlers from. */
@@ -21,86 +18,111 @@ export interface WorkerSettings {
   daemon: DaemonOptions;
   /** `pretty` on a terminal, `json` otherwise, unless set. */
   logFormat: 'pretty' | 'json' | undefined;
-  /** Undefined: nothing listens. */
+  /** Undefined: no HTTP server. */
   http: HttpOptions | undefined;
 }
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Also read from the file that `<variable>_FILE` names. */
 const SECRETS = ['MONGODB_URI', 'HTTP_TOKEN', 'HTTP_READ_TOKEN'] as const;
 
-/** Reads the environment of a worker process; every fault is named in one error. */
-export function readEnvironment(given: Environment): WorkerSettings {
-  const faults: string[] = [];
-  const environment = withSecretFiles(given, SECRETS, faults);
+/** Reads the environment of a worker process. Throws one error that lists every problem. */
+export function readEnvironment(environment: Environment): WorkerSettings {
+  const errors: string[] = [];
+  const variables = withSecretFiles(environment, SECRETS, errors);
   /** An empty variable counts as absent: `CONCURRENCY= npm start` must not mean zero. */
-  function read<T>(variable: string, reader: Reader<T>): T | undefined {
-    const text = environment[variable]?.trim();
-    return text === undefined || text === '' ? undefined : reader(text, variable, faults);
-  }
+  const read = <T>(variable: string, shape: Shape<T>): T | undefined => {
+    const text = variables[variable]?.trim() ?? '';
+    return text === '' ? undefined : fromText(shape).read(text, variable, errors);
+  };
 
-  const uri = read('MONGODB_URI', secret(MONGO_URI, isMongoUri));
-  if (uri === undefined && faults.length === 0) {
-    faults.push(
+  const uri = read('MONGODB_URI', optionShapes.uri) ?? '';
+  if (uri === '' && errors.length === 0) {
+    errors.push(
       'MONGODB_URI is missing: set it to the connection string of MongoDB, or use `npm start`, which brings its own server',
     );
   }
   const options = {
-    uri: uri ?? '',
-    concurrency: read('CONCURRENCY', number(wholeNumber(1, 10_000))),
-    pollInterval: read('POLL_INTERVAL', milliseconds({ min: 10 })),
-    lockTimeout: read('LOCK_TIMEOUT', milliseconds({ min: 500 })),
-    shutdownGrace: read('SHUTDOWN_GRACE', milliseconds({ min: 0 })),
-    connectTimeout: read('CONNECT_TIMEOUT', milliseconds({ min: 1 })),
-    queues: read('QUEUES', list(listOf(name()))),
-    timezone: read('TIMEZONE', matching("a time zone like 'Europe/Berlin' or 'UTC'", isTimezone)),
-    workerId: read('WORKER_ID', name()),
-    shellFiles: read('SHELL_FILES', list(listOf(matching('absolute paths', isText)))),
-    urlHosts: read('URL_HOSTS', list(listOf(name()))),
+    concurrency: read('CONCURRENCY', optionShapes.concurrency),
+    pollInterval: read('POLL_INTERVAL', optionShapes.pollInterval),
+    lockTimeout: read('LOCK_TIMEOUT', optionShapes.lockTimeout),
+    shutdownGrace: read('SHUTDOWN_GRACE', optionShapes.shutdownGrace),
+    connectTimeout: read('CONNECT_TIMEOUT', optionShapes.connectTimeout),
+    queues: read('QUEUES', optionShapes.queues),
+    timezone: read('TIMEZONE', optionShapes.timezone),
+    workerId: read('WORKER_ID', optionShapes.workerId),
+    shellFiles: read('SHELL_FILES', optionShapes.shellFiles),
+    urlHosts: read('URL_HOSTS', optionShapes.urlHosts),
   };
   const daemon = {
-    interval: read('TICK_INTERVAL', milliseconds({ min: 100 })),
-    maxOverruns: read('MAX_OVERRUNS', number(wholeNumber(1, 1_000_000))),
+    interval: read('TICK_INTERVAL', daemonShapes.interval),
+    maxOverruns: read('MAX_OVERRUNS', daemonShapes.maxOverruns),
+  };
+  const http = {
+    port: read('HTTP_PORT', httpShapes.port),
+    ...withoutUndefined({
+      host: read('HTTP_HOST', httpShapes.host),
+      token: read('HTTP_TOKEN', httpShapes.token),
+      readToken: read('HTTP_READ_TOKEN', httpShapes.readToken),
+    }),
   };
   const settings = {
-    handlers: read('HANDLERS', matching('the path of a module', isText)),
+    handlers: read('HANDLERS', matching('the path of a module', isString)),
     logLevel: read('LOG_LEVEL', oneOf(...LOG_LEVELS)) ?? 'info',
     logFormat: read('LOG_FORMAT', oneOf('pretty', 'json')),
-    http: readHttpEnvironment(read, number, faults),
+    http: isListening(http) ? http : undefined,
   };
-  if (faults.length > 0) throw optionsError('INVALID_ENVIRONMENT', faults);
-  return { ...settings, options: withoutUndefined(options), daemon: withoutUndefined(daemon) };
+  // Only if everything else is right: a malformed token is not a missing one.
+  if (errors.length === 0 && settings.http !== undefined) errors.push(...findExposures(http, HTTP_VARIABLES));
+  if (errors.length > 0) throw validationError('INVALID_ENVIRONMENT', errors);
+  return { ...settings, options: { uri, ...withoutUndefined(options) }, daemon: withoutUndefined(daemon) };
 }
 
-function number(reader: Reader<number>): Reader<number> {
-  return (value, path, faults) =>
-    reader(/^-?\d+(\.\d+)?$/.test(String(value)) ? Number(value) : value, path, faults);
+const HTTP_VARIABLES = { host: 'HTTP_HOST', token: 'HTTP_TOKEN', readToken: 'HTTP_READ_TOKEN' };
+
+/** Without HTTP_PORT nothing listens. */
+function isListening<T extends { port: number | undefined }>(http: T): http is T & { port: number } {
+  return http.port !== undefined;
 }
 
-/** `3000` and `'3s'` mean the same. */
-function milliseconds(limits: { min: number }): Reader<number> {
-  return number(duration(limits));
-}
-
-function list<T>(reader: Reader<readonly T[]>): Reader<readonly T[]> {
-  return (value, path, faults) =>
-    reader(
-      String(value)
-        .split(',')
-        .map((part) => part.trim())
-        .filter((part) => part !== ''),
-      path,
-      faults,
-    );
-}
-
-function withoutUndefined<T extends object>(values: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+function withoutUndefined<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]: Exclude<T[K], undefined>;
+    [K in keyof T]?: Exclude<T[K], undefined>;
   };
 }
 
-function isText(value: unknown): value is string {
+function isString(value: unknown): value is string {
   return typeof value === 'string';
+}
+
+/**
+ * Reads the secrets that `<variable>_FILE` points to. Docker, Kubernetes and systemd pass secrets in files, and programs
+ * that handlers start cannot see them there.
+ */
+export function withSecretFiles(
+  environment: Environment,
+  variables: readonly string[],
+  errors: string[],
+): Environment {
+  const read = { ...environment };
+  for (const variable of variables) {
+    const path = environment[`${variable}_FILE`]?.trim() ?? '';
+    if (path === '') continue;
+    if ((environment[variable]?.trim() ?? '') !== '')
+      errors.push(`${variable} and ${variable}_FILE are both set: set one of them`);
+    else read[variable] = readSecretFile(path, `${variable}_FILE`, errors);
+  }
+  return read;
+}
+
+function readSecretFile(path: string, variable: string, errors: string[]): string {
+  try {
+    const content = readFileSync(path, 'utf8').trim();
+    if (content === '') errors.push(`${variable} names a file that is empty`);
+    return content;
+  } catch (error) {
+    // Without the path: somebody may have set the variable to the secret itself.
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    errors.push(`${variable} names a file that cannot be read: ${code}`);
+    return '';
+  }
 }

@@ -1,21 +1,65 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import type { RetryPolicy } from '../domain/backoff.js';
 import type { Duration } from '../domain/duration.js';
-import { optionsError } from './options-error.js';
-import { retryReader, type RetryOptions } from './retry-options.js';
-import { duration, matching, oneOf, record } from './readers.js';
+import type { RetryPolicy } from '../domain/job/backoff.js';
+import {
+  duration,
+  integer,
+  matching,
+  object,
+  oneOf,
+  parse,
+  refine,
+  type Shape,
+} from '../domain/validation.js';
+
+/** What is left out has its default. */
+export interface RetryOptions {
+  /** Total number of attempts, including the first. Default 3. */
+  max?: number;
+  /** Delay before the second attempt; it doubles with each further attempt. Default `'1s'`. */
+  base?: Duration;
+  /** Maximum delay. Default `'60s'`. */
+  cap?: Duration;
+  /** `full`: a random delay up to the computed one; `none`: exactly the computed one. Default `full`. */
+  jitter?: 'full' | 'none';
+}
+
+export const DEFAULT_RETRIES = {
+  max: 3,
+  base: 1000,
+  cap: 60_000,
+  jitter: 'full',
+} as const satisfies RetryPolicy;
+
+export const MAX_ATTEMPTS = 1000;
+
+/** A base longer than the default cap raises the cap; a cap that is set below the base is a mistake. */
+export const retryShape: Shape<Partial<RetryPolicy>> = refine(
+  object<RetryPolicy>({
+    max: integer(1, MAX_ATTEMPTS),
+    base: duration(),
+    cap: duration(),
+    jitter: oneOf('full', 'none'),
+  }),
+  (retries, path, errors) => {
+    const { base = 0, cap } = retries;
+    if (cap === undefined) return base > DEFAULT_RETRIES.cap ? { ...retries, cap: base } : retries;
+    if (cap < base) errors.push(`${path}.cap (${cap} ms) must not be shorter than ${path}.base (${base} ms)`);
+    return retries;
+  },
+);
 
 /** How jobs of one task type run. */
 export interface HandlerOptions {
-  /** Longest time of one attempt. Default: the Scheduler's `timeout`. */
+  /** How long one attempt may take. Default: the Scheduler's `timeout`. */
   timeout?: Duration;
   /** What is left out comes from the Scheduler's `retries`. */
   retries?: RetryOptions;
-  /** How long a lock on such a job holds without renewal. Default: the Scheduler's `lockTimeout`. */
+  /** How long the lock of such a job lasts without renewal. Default: the Scheduler's `lockTimeout`. */
   lease?: Duration;
-  /** Anything that follows Standard Schema. Checked at dispatch and again before execution. */
+  /** A Standard Schema. Payloads are checked at dispatch and again before execution. */
   schema?: StandardSchemaV1;
-  /** `immediate`: each outcome is written alone, before its slot is free again. Default `batched`: with others that end at the same time. */
+  /** `immediate`: each outcome is written separately, before its slot is freed. Default `batched`: together with others. */
   settle?: 'batched' | 'immediate';
 }
 
@@ -27,25 +71,26 @@ export interface ResolvedHandlerOptions {
   settle?: 'batched' | 'immediate';
 }
 
-const read = record<Required<ResolvedHandlerOptions>>(
+export const leaseShape = duration({ min: 500 });
+
+const handlerShape = object<Required<ResolvedHandlerOptions>>(
   {
     timeout: duration({ min: 1 }),
-    retries: retryReader,
-    lease: duration({ min: 500 }),
+    retries: retryShape,
+    lease: leaseShape,
     schema: matching('a schema that follows Standard Schema', isStandardSchema),
     settle: oneOf('batched', 'immediate'),
   },
   {
-    concurrency:
-      'is not available yet: a limit per task type across the cluster cannot be promised by this version',
+    rejected: {
+      concurrency:
+        'is not available yet: a limit per task type across the cluster cannot be promised by this version',
+    },
   },
 );
 
 export function resolveHandlerOptions(taskType: string, input: unknown): ResolvedHandlerOptions {
-  const faults: string[] = [];
-  const options = read(input, `options of handler '${taskType}'`, faults);
-  if (faults.length > 0) throw optionsError('INVALID_OPTIONS', faults);
-  return Object.freeze(options ?? {});
+  return Object.freeze(parse(handlerShape, input, `options of handler '${taskType}'`, 'INVALID_OPTIONS'));
 }
 
 function isStandardSchema(value: unknown): value is StandardSchemaV1 {

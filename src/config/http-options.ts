@@ -1,21 +1,29 @@
 import { isIP, isIPv4 } from 'node:net';
 import type { Duration } from '../domain/duration.js';
-import { optionsError } from './options-error.js';
-import { duration, matching, record, secret, wholeNumber } from './readers.js';
+import {
+  duration,
+  integer,
+  matching,
+  object,
+  parse,
+  refine,
+  requiring,
+  secret,
+} from '../domain/validation.js';
 
-/** Where a worker answers requests, and whom. */
+/** Where a worker answers HTTP requests, and who may send them. */
 export interface HttpOptions {
-  /** 0 takes any port that is free. */
+  /** 0 means any free port. */
   port: number;
   /** Address to listen on. Anything but this machine's own needs a `token`. Default `'127.0.0.1'`. */
   host?: string;
-  /** Whoever shows it may change things. At least 16 characters. Default none: nobody may. */
+  /** A request with this token may read and make changes. At least 16 characters. Default none: no changes. */
   token?: string;
-  /** Whoever shows it may read. Default none: with a `token` only that one may, without one everybody on this machine. */
+  /** A request with this token may read. Default none: reading needs `token` if that is set, otherwise no token. */
   readToken?: string;
-  /** Not ready when the event loop was blocked for longer in the last seconds. Default `'2s'`. */
+  /** `/readyz` answers 503 if the event loop was recently blocked for longer than this. Default `'2s'`. */
   maxLoopLag?: Duration;
-  /** Not ready when nothing that asks the database went well for longer. Default three heartbeats, at least `'30s'`. */
+  /** `/readyz` answers 503 if no database request succeeded for this long. Default three heartbeats, at least `'30s'`. */
   maxCycleAge?: Duration;
 }
 
@@ -29,67 +37,58 @@ export interface ResolvedHttpOptions {
 }
 
 const DEFAULT_HOST = '127.0.0.1';
+const DEFAULT_MAX_LOOP_LAG_MS = 2000;
 const TOKEN = 'at least 16 characters of ASCII without spaces';
 
-export const portReader = wholeNumber(0, 65_535);
-export const hostReader = matching("an address or a host name, like '127.0.0.1' or '0.0.0.0'", isHost);
-export const tokenReader = secret(TOKEN, isToken);
+const tokenShape = secret(TOKEN, isToken);
 
-const read = record<{ [K in keyof HttpOptions]-?: K extends `max${string}` ? number : HttpOptions[K] }>({
-  port: portReader,
-  host: hostReader,
-  token: tokenReader,
-  readToken: tokenReader,
+export const httpShapes = {
+  port: integer(0, 65_535),
+  host: matching("an address or a host name, like '127.0.0.1' or '0.0.0.0'", isHost),
+  token: tokenShape,
+  readToken: tokenShape,
   maxLoopLag: duration({ min: 10 }),
   maxCycleAge: duration({ min: 100 }),
-});
+};
 
-/** What the settings are called where they come from. */
-export interface HttpNames {
-  host: string;
-  token: string;
-  readToken: string;
-}
-
-/** Throws INVALID_OPTIONS with every fault. */
+/** Throws INVALID_OPTIONS with every problem. */
 export function resolveHttpOptions(input: unknown): ResolvedHttpOptions {
-  const faults: string[] = [];
-  const where = 'serveHttp() options';
-  const given = read(input, where, faults) ?? {};
-  if (given.port === undefined && faults.length === 0)
-    faults.push(`${where}.port is needed; 0 takes any port that is free`);
-  const names = { host: `${where}.host`, token: `${where}.token`, readToken: `${where}.readToken` };
-  faults.push(...exposures(given, names));
-  if (faults.length > 0 || given.port === undefined) throw optionsError('INVALID_OPTIONS', faults);
+  const shape = requiring(object(httpShapes), { port: 'set the port to listen on, or 0 for any free one' });
+  const safe = refine(shape, (options, path, errors) => {
+    const names = { host: `${path}.host`, token: `${path}.token`, readToken: `${path}.readToken` };
+    errors.push(...findExposures(options, names));
+    return options;
+  });
   return {
-    port: given.port,
-    host: given.host ?? DEFAULT_HOST,
-    token: given.token,
-    readToken: given.readToken,
-    maxLoopLag: given.maxLoopLag ?? 2000,
-    maxCycleAge: given.maxCycleAge,
+    host: DEFAULT_HOST,
+    token: undefined,
+    readToken: undefined,
+    maxLoopLag: DEFAULT_MAX_LOOP_LAG_MS,
+    maxCycleAge: undefined,
+    ...parse(safe, input, 'serveHttp() options', 'INVALID_OPTIONS'),
   };
 }
 
-/** What would leave the door open. */
-export function exposures(
+/** Settings that would let strangers in. `names` are what the settings are called where they come from. */
+export function findExposures(
   { host, token, readToken }: { host?: string; token?: string; readToken?: string },
-  names: HttpNames,
+  names: { host: string; token: string; readToken: string },
 ): string[] {
-  const faults: string[] = [];
+  const errors: string[] = [];
   if (host !== undefined && !isLoopback(host) && token === undefined) {
-    faults.push(
+    errors.push(
       `${names.host} is '${host}', where other machines can reach it: set ${names.token} as well (\`openssl rand -hex 32\` makes one), or leave ${names.host} out to listen on ${DEFAULT_HOST} only`,
     );
   }
-  if (token !== undefined && token === readToken)
-    faults.push(
-      `${names.readToken} and ${names.token} must differ: whoever may only read could change things`,
+  if (token !== undefined && token === readToken) {
+    errors.push(
+      `${names.readToken} and ${names.token} must differ: otherwise everybody who may read could make changes`,
     );
-  return faults;
+  }
+  return errors;
 }
 
-/** Whether only this machine can reach it. */
+/** True if only this machine can reach the address. */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase();
   return name === 'localhost' || name === '::1' || (isIPv4(name) && name.startsWith('127.'));

@@ -1,25 +1,24 @@
 import { isAbsolute } from 'node:path';
-import type { RetryPolicy } from '../domain/backoff.js';
+import type { FieldSchedule } from '../domain/calendar/field-schedule.js';
 import type { Clock } from '../domain/clock.js';
 import type { Duration } from '../domain/duration.js';
-import type { FieldSchedule } from '../domain/field-schedule.js';
-import { isTimezone } from '../domain/time-zone.js';
-import { isMongoUri, MONGO_URI } from './mongo-uri.js';
-import { optionsError } from './options-error.js';
-import { currentEnvironment } from './process.js';
+import type { RetryPolicy } from '../domain/job/backoff.js';
 import {
   duration,
+  integer,
   listOf,
   matching,
   name,
-  record,
+  object,
+  requiring,
   secret,
+  type Shapes,
   throwing,
-  wholeNumber,
-  type Readers,
-} from './readers.js';
-import { DEFAULT_RETRIES, retryReader, type RetryOptions } from './retry-options.js';
-import { readSymbols, type Symbols } from './symbols.js';
+  validationError,
+} from '../domain/validation.js';
+import { DEFAULT_RETRIES, leaseShape, type RetryOptions, retryShape } from './handler-options.js';
+import { currentEnvironment } from './process-env.js';
+import { parseSymbols, type Symbols, timezoneShape } from './rule-options.js';
 
 export interface RetentionOptions {
   /** Default `'7d'`. */
@@ -31,37 +30,37 @@ export interface RetentionOptions {
 }
 
 export interface SchedulerOptions {
-  /** Connection string of MongoDB, with the database's name. */
+  /** Connection string of MongoDB, including the name of the database. */
   uri: string;
   /** Queues this process serves. Default `['default']`. */
   queues?: readonly string[];
-  /** Handlers that run at the same time in this process. Default 5. */
+  /** How many jobs this process runs at the same time. Default 5. */
   concurrency?: number;
   /**
-   * How often to look for due jobs when nothing else wakes the worker; six times more rarely while a change stream tells
-   * of them. Default `'5s'`.
+   * How often to poll for due jobs if nothing else wakes the worker. Six times this long while a change stream reports
+   * new jobs. Default `'5s'`.
    */
   pollInterval?: Duration;
-  /** How long a lock holds without renewal; it is renewed at a third of it. Default `'60s'`. */
+  /** How long a lock lasts without renewal; it is renewed after a third of that. Default `'60s'`. */
   lockTimeout?: Duration;
-  /** How often to recover jobs whose lock expired. Default `'30s'`, or half of `lockTimeout` when that is shorter. */
+  /** How often to recover jobs whose lock expired. Default `'30s'`, or half of `lockTimeout` if that is shorter. */
   sweepInterval?: Duration;
   /**
-   * How often this process shows that it lives and measures the database's clock. Default `'10s'`, or a third of
-   * `lockTimeout` when that is shorter. At most `'20s'`: a worker that is silent for a minute counts as gone.
+   * How often this process writes its heartbeat and measures the database's clock. Default `'10s'`, or a third of
+   * `lockTimeout` if that is shorter. At most `'20s'`: a worker without a heartbeat for a minute counts as gone.
    */
   heartbeatInterval?: Duration;
-  /** Longest time `stop()` takes, handlers included. Default `'30s'`. */
+  /** How long `stop()` may take, including running handlers. Default `'30s'`. */
   shutdownGrace?: Duration;
-  /** Longest time of one attempt. Default `'1h'`. */
+  /** How long one attempt may take. Default `'1h'`. */
   timeout?: Duration;
-  /** Time a handler has to end after its signal was aborted, before its slot is reported stuck. Default `'5s'`. */
+  /** How long a handler may take to end after its signal was aborted, before it is reported as stuck. Default `'5s'`. */
   timeoutGrace?: Duration;
   /** Default: 3 attempts in all, base 1 s, cap 60 s, full jitter. */
   retries?: RetryOptions;
-  /** A job that took its process with it this many times ends FAILED. Default 3. */
+  /** A job whose process crashed this many times becomes FAILED. Default 3. */
   maxCrashes?: number;
-  /** Largest payload, in bytes of BSON. Default 262144 (256 KiB). */
+  /** Maximum size of a payload in bytes of BSON. Default 262144 (256 KiB). */
   maxPayloadBytes?: number;
   /** How long finished jobs are kept, by status. */
   retention?: RetentionOptions;
@@ -71,25 +70,25 @@ export interface SchedulerOptions {
   pruneInterval?: Duration;
   /** How long `start()` keeps trying to reach MongoDB. Default `'60s'`. */
   connectTimeout?: Duration;
-  /** What dates without a zone mean. Default `'UTC'`. */
+  /** The time zone of dates without a zone. Default `'UTC'`. */
   timezone?: string;
-  /** What `environments()` of a schedule is compared with. Default `NODE_ENV`, else `'development'`. */
+  /** Compared with `environments()` of schedules. Default `NODE_ENV`, else `'development'`. */
   environment?: string;
-  /** Names of your own for rules, beside `EVERY_HOUR` and its like: fields or cron expressions. */
+  /** Your own names for rules, in addition to `EVERY_HOUR` and the like: fields or cron expressions. */
   symbols?: Readonly<Record<string, FieldSchedule | string>>;
   /** Files that the handler `shell` may run for stored schedules and dispatched jobs, as absolute paths. Default none. */
   shellFiles?: readonly string[];
-  /** Hosts, addresses or blocks like `'10.0.0.0/8'` that the handler `url` may reach although they are private. Default none. */
+  /** Private hosts, addresses or blocks like `'10.0.0.0/8'` that the handler `url` may reach. Default none. */
   urlHosts?: readonly string[];
   /** Unique name of this process. Default: host name, process id and a random part. */
   workerId?: string;
-  /** Handlers to register at once, by task type. */
+  /** Handlers to register, by task type. */
   taskHandlers?: Readonly<Record<string, unknown>>;
   /** Source of time. Default: the database's clock. */
   clock?: Clock;
 }
 
-/** The same, complete, in milliseconds, frozen. */
+/** All options with their defaults; durations in milliseconds. Frozen. */
 export interface ResolvedOptions {
   readonly uri: string;
   readonly queues: readonly string[];
@@ -121,11 +120,11 @@ export interface ResolvedOptions {
 export const DEFAULT_QUEUE = 'default';
 export const DEFAULT_PRIORITY = 100;
 
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 
-/** A third of the silence after which the store counts a worker as gone: two may be lost. */
-const LONGEST_HEARTBEAT = 20_000;
-const GONE_WHEN_SILENT = 'a worker that is silent for a minute counts as gone, although it works';
+/** A worker that is silent for three times as long counts as gone: two heartbeats may be lost. */
+const MAX_HEARTBEAT_MS = 20_000;
+const GONE_WHEN_SILENT = 'a worker without a heartbeat for a minute counts as gone';
 
 export const DEFAULTS = {
   queues: [DEFAULT_QUEUE],
@@ -140,8 +139,8 @@ export const DEFAULTS = {
   retries: DEFAULT_RETRIES,
   maxCrashes: 3,
   maxPayloadBytes: 256 * 1024,
-  retention: { completed: 7 * DAY, failed: 30 * DAY, cancelled: 30 * DAY },
-  executionRetention: 30 * DAY,
+  retention: { completed: 7 * DAY_MS, failed: 30 * DAY_MS, cancelled: 30 * DAY_MS },
+  executionRetention: 30 * DAY_MS,
   pruneInterval: 600_000,
   connectTimeout: 60_000,
   timezone: 'UTC',
@@ -153,29 +152,29 @@ export const DEFAULTS = {
   clock: undefined,
 } as const satisfies Omit<ResolvedOptions, 'uri' | 'environment'>;
 
-/** As read: nested records may still be partial. */
-type ReadOptions = Omit<ResolvedOptions, 'retries' | 'retention' | 'workerId' | 'clock'> & {
+/** Before the defaults are filled in. */
+type ParsedOptions = Omit<ResolvedOptions, 'retries' | 'retention' | 'workerId' | 'clock'> & {
   retries: Partial<RetryPolicy>;
   retention: Partial<ResolvedOptions['retention']>;
   workerId: string;
   clock: Clock;
 };
 
-const optionReaders: Readers<ReadOptions> = {
-  uri: secret(MONGO_URI, isMongoUri),
-  queues: listOf(name()),
-  concurrency: wholeNumber(1, 10_000),
-  pollInterval: duration({ min: 10, max: DAY }),
-  lockTimeout: duration({ min: 500 }),
+export const optionShapes: Shapes<ParsedOptions> = {
+  uri: secret("a connection string with the database's name, like mongodb://host:27017/app", isMongoUri),
+  queues: listOf(name),
+  concurrency: integer(1, 10_000),
+  pollInterval: duration({ min: 10, max: DAY_MS }),
+  lockTimeout: leaseShape,
   sweepInterval: duration({ min: 50 }),
-  heartbeatInterval: duration({ min: 50, max: LONGEST_HEARTBEAT, why: GONE_WHEN_SILENT }),
+  heartbeatInterval: duration({ min: 50, max: MAX_HEARTBEAT_MS, why: GONE_WHEN_SILENT }),
   shutdownGrace: duration(),
   timeout: duration({ min: 1 }),
   timeoutGrace: duration(),
-  retries: retryReader,
-  maxCrashes: wholeNumber(1, 1000),
-  maxPayloadBytes: wholeNumber(1024, 15 * 1024 * 1024),
-  retention: record<ResolvedOptions['retention']>({
+  retries: retryShape,
+  maxCrashes: integer(1, 1000),
+  maxPayloadBytes: integer(1024, 15 * 1024 * 1024),
+  retention: object<ResolvedOptions['retention']>({
     completed: duration(),
     failed: duration(),
     cancelled: duration(),
@@ -183,48 +182,52 @@ const optionReaders: Readers<ReadOptions> = {
   executionRetention: duration({ min: 1000 }),
   pruneInterval: duration({ min: 1000 }),
   connectTimeout: duration({ min: 1 }),
-  timezone: matching("a time zone like 'Europe/Berlin' or 'UTC'", isTimezone),
-  environment: name(),
-  symbols: throwing(readSymbols),
-  shellFiles: listOf(matching('an absolute path', isAbsolutePath), { mayBeEmpty: true }),
-  urlHosts: listOf(name(), { mayBeEmpty: true }),
-  workerId: name(),
+  timezone: timezoneShape,
+  environment: name,
+  symbols: throwing(parseSymbols),
+  shellFiles: listOf(matching('an absolute path', isAbsolutePath), { min: 0 }),
+  urlHosts: listOf(name, { min: 0 }),
+  workerId: name,
   taskHandlers: matching('an object of handlers by task type', isRecord),
   clock: matching('an object with now(), monotonic() and sleep()', isClock),
 };
 
-/** Raw → resolved → frozen, once. Every fault is named in one error. */
+const optionsShape = requiring(object(optionShapes), { uri: 'set it to the connection string of MongoDB' });
+
+/** Parses, fills in the defaults and freezes. Throws one error that lists every problem. */
 export function resolveOptions(input: unknown): ResolvedOptions {
-  const faults: string[] = [];
-  const read = record(optionReaders)(input, 'options', faults) ?? {};
-  if (read.uri === undefined && faults.every((fault) => !fault.startsWith('options.uri'))) {
-    faults.push('options.uri is missing: give the connection string of MongoDB');
-  }
+  const errors: string[] = [];
+  const read: Partial<ParsedOptions> = optionsShape.read(input, 'options', errors) ?? {};
   const resolved: ResolvedOptions = {
     ...DEFAULTS,
     uri: '',
     environment: currentEnvironment(),
-    ...shortWithTheLock(read.lockTimeout ?? DEFAULTS.lockTimeout),
+    ...intervalsFor(read.lockTimeout ?? DEFAULTS.lockTimeout),
     ...read,
     retries: Object.freeze({ ...DEFAULTS.retries, ...read.retries }),
     retention: Object.freeze({ ...DEFAULTS.retention, ...read.retention }),
   };
   const { lockTimeout, heartbeatInterval } = resolved;
   if (lockTimeout <= heartbeatInterval) {
-    faults.push(
+    errors.push(
       `options.lockTimeout (${lockTimeout} ms) must be longer than options.heartbeatInterval (${heartbeatInterval} ms)`,
     );
   }
-  if (faults.length > 0) throw optionsError('INVALID_OPTIONS', faults);
+  if (errors.length > 0) throw validationError('INVALID_OPTIONS', errors);
   return Object.freeze({ ...resolved, queues: Object.freeze([...resolved.queues]) });
 }
 
-/** With a short lock these have to be short too; nobody should have to set three options to shorten one. */
-function shortWithTheLock(lockTimeout: number): Pick<ResolvedOptions, 'sweepInterval' | 'heartbeatInterval'> {
+/** A short lock needs short intervals; setting `lockTimeout` alone is enough. */
+function intervalsFor(lockTimeout: number): Pick<ResolvedOptions, 'sweepInterval' | 'heartbeatInterval'> {
   return {
     sweepInterval: Math.min(DEFAULTS.sweepInterval, lockTimeout / 2),
     heartbeatInterval: Math.min(DEFAULTS.heartbeatInterval, lockTimeout / 3),
   };
+}
+
+/** The database's name is required: without it the driver would silently use `test`. */
+function isMongoUri(value: unknown): value is string {
+  return typeof value === 'string' && /^mongodb(\+srv)?:\/\/[^/\s]+\/[^?\s]+/.test(value);
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,31 +1,34 @@
-import { JOB_STATUSES, type JobStatus } from '../domain/job.js';
-import { checkJobId } from '../domain/names.js';
-import { EXECUTION_OUTCOMES, type ExecutionDocument } from '../domain/execution.js';
-import { optionsError } from './options-error.js';
+import { MAX_JOB_ID_LENGTH } from '../domain/identifiers.js';
+import { EXECUTION_OUTCOMES, type ExecutionDocument } from '../domain/job/execution.js';
+import { JOB_STATUSES, type JobStatus } from '../domain/job/job.js';
 import {
+  described,
+  integer,
   matching,
   name,
+  object,
   oneOf,
-  record,
-  throwing,
-  wholeNumber,
-  type Reader,
-  type Readers,
-} from './readers.js';
+  parse,
+  requiring,
+  type Shape,
+  type Shapes,
+  text,
+} from '../domain/validation.js';
 
-const DEFAULT_PAGE = 20;
-const LARGEST_PAGE = 200;
-const LONGEST_CURSOR = 2000;
-const MOST_DETAILS = 20;
+export const DEFAULT_PAGE = 20;
+export const MAX_PAGE = 200;
+const MAX_CURSOR_LENGTH = 2000;
+const CURSOR = /^[A-Za-z0-9_-]+$/;
+const MAX_DETAILS = 20;
 
 export interface PageOptions {
   /** Default 20, at most 200. */
   limit?: number;
-  /** `next` of the page before. */
+  /** `next` of the previous page. */
   after?: string;
 }
 
-/** Which jobs; all of what is said must hold. */
+/** Which jobs: those that match every field. */
 export interface JobFilterOptions {
   status?: JobStatus;
   queue?: string;
@@ -33,11 +36,11 @@ export interface JobFilterOptions {
   /** The id of the schedule that made them. */
   schedule?: string;
   userId?: string;
-  /** What their ids begin with. */
+  /** The first characters of their ids. */
   idPrefix?: string;
 }
 
-/** Which attempts; all of what is said must hold. */
+/** Which attempts: those that match every field. */
 export interface ExecutionFilterOptions {
   jobId?: string;
   taskType?: string;
@@ -46,132 +49,125 @@ export interface ExecutionFilterOptions {
   outcome?: ExecutionDocument['outcome'];
 }
 
-/** Which entries of the audit collection; all of what is said must hold. */
+/** Which entries of the audit collection: those that match every field. */
 export interface AuditFilterOptions {
   who?: string;
   /** The id of the job or schedule that was changed. */
   target?: string;
 }
 
-/** Something that somebody did. */
+/** One action of a person or program. */
 export interface AuditEntry {
   who: string;
   action: string;
   /** The id of what was changed. */
   target?: string;
-  /** Which were changed, where that was said by a filter. */
+  /** The filter that selected what was changed. */
   filter?: Readonly<Record<string, string>>;
   counts?: Readonly<Record<string, number>>;
   requestId?: string;
 }
 
-/** A page that was asked for, complete. */
+/** A page to read, with its defaults. */
 export interface Page {
   limit: number;
   after: string | undefined;
 }
 
-// Strings of one kind or another and nothing else: an object would be an operator in a query.
-const text = name();
-const id = throwing((value) => {
-  checkJobId(value);
-  return value;
-});
+type PageQuery<F> = Page & { filter: F };
 
-const JOB_FILTER: Readers<Required<JobFilterOptions>> = {
+// Filters are strings and nothing else: an object would be an operator in a query.
+export const jobId = text(MAX_JOB_ID_LENGTH);
+
+export const pageShapes: Shapes<PageOptions> = {
+  limit: limitShape(DEFAULT_PAGE),
+  after: matching('the text that came as `next` with the previous page', isCursor, {
+    ...described(text(MAX_CURSOR_LENGTH), '`next` of the previous page').schema,
+    pattern: CURSOR.source,
+  }),
+};
+
+/** The number of entries of one page. */
+export function limitShape(byDefault: number): Shape<number> {
+  return described(integer(1, MAX_PAGE), `default ${byDefault}, at most ${MAX_PAGE}`);
+}
+
+export const jobFilterShapes: Shapes<JobFilterOptions> = {
   status: oneOf(...JOB_STATUSES),
-  queue: text,
-  taskType: text,
-  schedule: text,
-  userId: text,
-  idPrefix: id,
+  queue: name,
+  taskType: name,
+  schedule: name,
+  userId: name,
+  idPrefix: described(jobId, 'the first characters of their ids'),
 };
 
-const EXECUTION_FILTER: Readers<Required<ExecutionFilterOptions>> = {
-  jobId: id,
-  taskType: text,
-  queue: text,
-  workerId: text,
+export const jobFilterShape = object<JobFilterOptions>(jobFilterShapes);
+export const jobQueryShape = object<JobFilterOptions & PageOptions>({ ...jobFilterShapes, ...pageShapes });
+export const executionQueryShape = object<ExecutionFilterOptions & PageOptions>({
+  jobId,
+  taskType: name,
+  queue: name,
+  workerId: name,
   outcome: oneOf(...EXECUTION_OUTCOMES),
-};
-
-const AUDIT_FILTER: Readers<Required<AuditFilterOptions>> = { who: text, target: id };
-
-const PAGE: Readers<Required<PageOptions>> = {
-  limit: wholeNumber(1, LARGEST_PAGE),
-  after: matching('the text that came as `next` with the page before', isCursor),
-};
-
-const readFilter = record<Required<JobFilterOptions>>(JOB_FILTER);
-const readJobs = record<Required<JobFilterOptions & PageOptions>>({ ...JOB_FILTER, ...PAGE });
-const readExecutions = record<Required<ExecutionFilterOptions & PageOptions>>({
-  ...EXECUTION_FILTER,
-  ...PAGE,
+  ...pageShapes,
 });
-const readEntry = record<Required<AuditEntry>>({
-  who: text,
-  action: text,
-  target: id,
-  filter: flat('text', isText),
-  counts: flat('numbers', Number.isFinite as (value: unknown) => value is number),
-  requestId: text,
+export const auditQueryShape = object<AuditFilterOptions & PageOptions>({
+  who: name,
+  target: described(jobId, 'the id of the job or schedule that was changed'),
+  ...pageShapes,
 });
-const readAudit = record<Required<AuditFilterOptions & PageOptions>>({ ...AUDIT_FILTER, ...PAGE });
+const auditEntryShape = requiring(
+  object<AuditEntry>({
+    who: name,
+    action: name,
+    target: jobId,
+    filter: details('text', isText),
+    counts: details('numbers', Number.isFinite as (value: unknown) => value is number),
+    requestId: name,
+  }),
+  { who: 'set it to the name of the person or program', action: 'set it to what was done' },
+);
 
-export function readJobFilter(input: unknown, where: string): JobFilterOptions {
-  return checked((faults) => readFilter(input, where, faults));
+export function parseJobFilter(input: unknown, where: string): JobFilterOptions {
+  return parse(jobFilterShape, input, where, 'INVALID_ARGUMENT');
 }
 
-export function readJobQuery(input: unknown, where: string): Page & { filter: JobFilterOptions } {
-  return split(checked((faults) => readJobs(input, where, faults)));
+export function parseJobQuery(input: unknown, where: string): PageQuery<JobFilterOptions> {
+  return toPageQuery(parse(jobQueryShape, input, where, 'INVALID_ARGUMENT'));
 }
 
-export function readExecutionQuery(input: unknown): Page & { filter: ExecutionFilterOptions } {
-  return split(checked((faults) => readExecutions(input, 'listExecutions() query', faults)));
+export function parseExecutionQuery(input: unknown): PageQuery<ExecutionFilterOptions> {
+  return toPageQuery(parse(executionQueryShape, input, 'listExecutions() query', 'INVALID_ARGUMENT'));
 }
 
-export function readAuditQuery(input: unknown): Page & { filter: AuditFilterOptions } {
-  return split(checked((faults) => readAudit(input, 'listAudit() query', faults)));
+export function parseAuditQuery(input: unknown): PageQuery<AuditFilterOptions> {
+  return toPageQuery(parse(auditQueryShape, input, 'listAudit() query', 'INVALID_ARGUMENT'));
 }
 
-export function readAuditEntry(input: unknown): AuditEntry {
-  const entry = checked((faults) => {
-    const read = readEntry(input, 'audit() entry', faults);
-    for (const key of ['who', 'action'] as const)
-      if (read !== undefined && read[key] === undefined && faults.length === 0)
-        faults.push(`audit() entry.${key} is needed`);
-    return read as AuditEntry | undefined;
-  });
-  return entry;
+export function parseAuditEntry(input: unknown): AuditEntry {
+  return parse(auditEntryShape, input, 'audit() entry', 'INVALID_ARGUMENT');
+}
+
+function toPageQuery<F extends object>(query: F & PageOptions): PageQuery<F> {
+  const { limit = DEFAULT_PAGE, after, ...filter } = query;
+  return { limit, after, filter: filter as unknown as F };
 }
 
 /** An object with a few plain values. */
-function flat<T>(expected: string, accepts: (value: unknown) => value is T): Reader<Record<string, T>> {
-  const isFlat = (value: unknown): value is Record<string, T> =>
+function details<T>(expected: string, accepts: (value: unknown) => value is T): Shape<Record<string, T>> {
+  const isValid = (value: unknown): value is Record<string, T> =>
     typeof value === 'object' &&
     value !== null &&
     !Array.isArray(value) &&
-    Object.keys(value).length <= MOST_DETAILS &&
+    Object.keys(value).length <= MAX_DETAILS &&
     Object.entries(value).every(([key, detail]) => /^\w{1,100}$/.test(key) && accepts(detail));
-  return matching(`an object of at most ${MOST_DETAILS} words with ${expected}`, isFlat);
+  return matching(`an object of at most ${MAX_DETAILS} words with ${expected}`, isValid);
 }
 
 function isText(value: unknown): value is string {
   return typeof value === 'string' && value.length <= 1000 && value.isWellFormed();
 }
 
-function split<F extends object>(given: F & PageOptions): Page & { filter: F } {
-  const { limit = DEFAULT_PAGE, after, ...filter } = given;
-  return { limit, after, filter: filter as unknown as F };
-}
-
 function isCursor(value: unknown): value is string {
-  return typeof value === 'string' && value.length <= LONGEST_CURSOR;
-}
-
-function checked<T extends object>(read: (faults: string[]) => T | undefined): T {
-  const faults: string[] = [];
-  const values = read(faults);
-  if (faults.length > 0 || values === undefined) throw optionsError('INVALID_ARGUMENT', faults);
-  return values;
+  return typeof value === 'string' && value.length <= MAX_CURSOR_LENGTH && CURSOR.test(value);
 }

@@ -1,38 +1,49 @@
-import type { RetryPolicy } from '../domain/backoff.js';
-import type { CronField } from '../domain/cron.js';
+import type { CronField } from '../domain/calendar/cron.js';
+import type { FieldSchedule } from '../domain/calendar/field-schedule.js';
 import type { Duration } from '../domain/duration.js';
-import type { FieldSchedule } from '../domain/field-schedule.js';
 import type { Instant } from '../domain/instant.js';
 import {
   DEFAULT_MISFIRE,
-  MISFIRES,
-  OVERLAPS,
   type Misfire,
+  MISFIRES,
   type Overlap,
+  OVERLAPS,
   type ScheduleDefinition,
-} from '../domain/schedule.js';
+} from '../domain/schedule/schedule.js';
+import {
+  duration,
+  flag,
+  integer,
+  listOf,
+  name,
+  object,
+  oneOf,
+  parse,
+  type Parsed,
+  refine,
+  type Shape,
+  type Shapes,
+} from '../domain/validation.js';
+import { priorityShape } from './dispatch-options.js';
+import { type RetryOptions, retryShape } from './handler-options.js';
 import { DEFAULT_PRIORITY } from './options.js';
-import { optionsError } from './options-error.js';
-import { duration, flag, listOf, name, oneOf, record, wholeNumber, type Readers } from './readers.js';
-import { retryReader, type RetryOptions } from './retry-options.js';
-import { BASES, ruleOf } from './rule-options.js';
-import { ruleReaders, type ReadRule, type ScheduleContext } from './rule-readers.js';
+import { BASES, type ParsedRule, ruleShapes, type ScheduleContext, toRule } from './rule-options.js';
 
 /** What happens to runs that were missed. */
 export interface MisfireOptions {
-  /** `skip` none of them, `once` the last of them, `all` of them. Default `once`. Up to a minute late is not missed. */
+  /** `skip` runs none of them, `once` the last one, `all` all of them. Default `once`. Up to a minute late is not missed. */
   policy?: Misfire['policy'];
-  /** Older ones are skipped whatever the policy. Default `'1d'`. */
+  /** Older ones are always skipped. Default `'1d'`. */
   within?: Duration;
-  /** `all` makes up for the last ones, at most this many. Default 100. */
+  /** `all` runs only the last ones, at most this many. Default 100. */
   cap?: number;
 }
 
 /** When a schedule is due, and how its jobs run. One of `cron`, `fields`, `symbol` and `every` is its base. */
 export interface ScheduleOptions {
-  /** Five or six fields, or `@daily` and its like. */
+  /** Five or six fields, or `@daily` and the like. */
   cron?: string;
-  /** Field by field; all that are given must match. */
+  /** Field by field; all of them must match. */
   fields?: FieldSchedule;
   /** A name: `EVERY_HOUR`, or one of the Scheduler's `symbols`. */
   symbol?: string;
@@ -50,7 +61,7 @@ export interface ScheduleOptions {
   months?: number | readonly number[];
   /** Only on these days of the week; 0 is Sunday. */
   weekdays?: number | readonly number[];
-  /** Only between these times of the day, both included; may pass midnight. */
+  /** Only between these times of the day, inclusive; the range may pass midnight. */
   between?: readonly [string, string];
   /** Not on these days: `'2026-12-24'`, or `'12-25'` for every year. */
   except?: readonly string[];
@@ -60,7 +71,7 @@ export interface ScheduleOptions {
   startsAt?: Instant;
   /** Not after this instant. */
   endsAt?: Instant;
-  /** Queue of its jobs. Default: none; workers then take them in `default`, and a one-pass run executes them in place. */
+  /** Queue of its jobs. Default: none; workers then use `default`, and a one-pass run executes them inline. */
   queue?: string;
   /** 0–1000, lower is more urgent. Default 100. */
   priority?: number;
@@ -68,99 +79,102 @@ export interface ScheduleOptions {
   retries?: RetryOptions;
   /** Overrides the handler's `timeout` of one attempt. */
   timeout?: Duration;
-  /** Longest time of one run, over all its attempts. Default none. */
+  /** How long one run may take, over all its attempts. Default none. */
   maxRunningTime?: Duration;
-  /** What to do while the run before is not finished: `skip`, `queue`, `replace` it, or `allow` both. Default `skip`. */
+  /** While the previous run is active: `skip` the new one, `queue` it, `replace` the previous one, or `allow` both. Default `skip`. */
   overlap?: Overlap;
-  /** What happens to runs that were missed. Default: the last of them is made up for, within a day. */
+  /** What happens to runs that were missed. Default: the last one runs if it is less than a day late. */
   misfire?: MisfireOptions;
-  /** Delays each run by up to this, evenly spread. Default none. */
+  /** Delays each run by a random time up to this. Default none. */
   jitter?: Duration;
   /** Ends after this many runs. Default none. */
   maxRuns?: number;
   /** Default true. */
   enabled?: boolean;
-  /** Only where the Scheduler's `environment` is one of these. Default everywhere. */
+  /** Only if the Scheduler's `environment` is one of these. Default: in all of them. */
   environments?: readonly string[];
-  /** Whose schedule it is; its jobs carry it. */
+  /** The user it belongs to; stored with its jobs, too. */
   userId?: string;
 }
 
-/** What is said about how its jobs run and what becomes of its occurrences, as read. */
-interface ReadRunning {
-  queue: string;
-  priority: number;
-  retries: Partial<RetryPolicy>;
-  timeout: number;
-  maxRunningTime: number;
-  overlap: Overlap;
-  misfire: Partial<Misfire>;
-  jitter: number;
-  maxRuns: number;
-  enabled: boolean;
-  environments: readonly string[];
-  userId: string;
-}
-
-const runningReaders: Readers<ReadRunning> = {
-  queue: name(),
-  priority: wholeNumber(0, 1000),
-  retries: retryReader,
+/** How a schedule's jobs run and what happens to its occurrences. */
+const runShapes = {
+  queue: name,
+  priority: priorityShape,
+  retries: retryShape,
   timeout: duration({ min: 1 }),
   maxRunningTime: duration({ min: 1 }),
   overlap: oneOf(...OVERLAPS),
-  misfire: record<Misfire>({
+  misfire: object<Misfire>({
     policy: oneOf(...MISFIRES),
     within: duration(),
-    cap: wholeNumber(1, 1000),
+    cap: integer(1, 1000),
   }),
   jitter: duration(),
-  maxRuns: wholeNumber(1, Number.MAX_SAFE_INTEGER),
-  enabled: flag(),
-  environments: listOf(name(), { mayBeEmpty: true }),
-  userId: name(),
+  maxRuns: integer(1, Number.MAX_SAFE_INTEGER),
+  enabled: flag,
+  environments: listOf(name, { min: 0, max: 100 }),
+  userId: name,
 };
 
-/** Each option by itself, and those that exclude each other. Throws INVALID_SCHEDULE with every fault. */
-export function readSchedule(
+type ParsedSchedule = ParsedRule & Parsed<typeof runShapes>;
+
+export function scheduleShapes(context: ScheduleContext): Shapes<ParsedSchedule> {
+  return { ...ruleShapes(context), ...runShapes };
+}
+
+/** The builder parses one option per call; making the shape takes longer than using it. */
+const shapesByContext = new WeakMap<ScheduleContext, Shape<Partial<ParsedSchedule>>>();
+
+/** Checks each option, and those that exclude each other. Throws INVALID_SCHEDULE with every problem. */
+export function parseSchedule(
   input: ScheduleOptions,
   context: ScheduleContext,
   where: string,
-): Partial<ReadRule & ReadRunning> {
-  const faults: string[] = [];
-  const readers = record<ReadRule & ReadRunning>({ ...ruleReaders(context), ...runningReaders });
-  const read = readers(input, where, faults) ?? {};
-  const bases = BASES.filter((base) => read[base] !== undefined);
-  if (bases.length > 1)
-    faults.push(`${where}.${bases.join(` and ${where}.`)} exclude each other: give one of them`);
-  if (read.startsAt !== undefined && read.endsAt !== undefined && read.endsAt < read.startsAt) {
-    faults.push(`${where}.endsAt must not be before ${where}.startsAt`);
+): Partial<ParsedSchedule> {
+  let shape = shapesByContext.get(context);
+  if (shape === undefined) {
+    shape = refine(object(scheduleShapes(context)), checkTogether);
+    shapesByContext.set(context, shape);
   }
-  if (faults.length > 0) throw optionsError('INVALID_SCHEDULE', faults);
-  return read;
+  return parse(shape, input, where, 'INVALID_SCHEDULE');
 }
 
-/** The whole, with its defaults. Throws INVALID_SCHEDULE. `loose`: fields of `cron` that a constraint may replace. */
+function checkTogether(
+  schedule: Partial<ParsedSchedule>,
+  path: string,
+  errors: string[],
+): Partial<ParsedSchedule> {
+  const bases = BASES.filter((base) => schedule[base] !== undefined);
+  if (bases.length > 1)
+    errors.push(`${path}.${bases.join(` and ${path}.`)} exclude each other: set one of them`);
+  const { startsAt, endsAt } = schedule;
+  if (startsAt !== undefined && endsAt !== undefined && endsAt < startsAt)
+    errors.push(`${path}.endsAt must not be before ${path}.startsAt`);
+  return schedule;
+}
+
+/** Parses and fills in the defaults. Throws INVALID_SCHEDULE. `overridable`: fields of `cron` that a constraint may replace. */
 export function resolveSchedule(
   input: ScheduleOptions,
   context: ScheduleContext,
   where: string,
-  loose: readonly CronField[] = [],
+  overridable: readonly CronField[] = [],
 ): Omit<ScheduleDefinition, 'taskType' | 'payload'> {
-  const read = readSchedule(input, context, where);
+  const parsed = parseSchedule(input, context, where);
   return {
-    rule: ruleOf(read, context, loose, where),
-    queue: read.queue ?? null,
-    priority: read.priority ?? DEFAULT_PRIORITY,
-    retries: read.retries ?? null,
-    timeout: read.timeout ?? null,
-    maxRunningTime: read.maxRunningTime ?? null,
-    misfire: { ...DEFAULT_MISFIRE, ...read.misfire },
-    overlap: read.overlap ?? 'skip',
-    jitter: read.jitter ?? 0,
-    maxRuns: read.maxRuns ?? null,
-    enabled: read.enabled ?? true,
-    environments: read.environments ?? [],
-    userId: read.userId ?? null,
+    rule: toRule(parsed, context, overridable, where),
+    queue: parsed.queue ?? null,
+    priority: parsed.priority ?? DEFAULT_PRIORITY,
+    retries: parsed.retries ?? null,
+    timeout: parsed.timeout ?? null,
+    maxRunningTime: parsed.maxRunningTime ?? null,
+    misfire: { ...DEFAULT_MISFIRE, ...parsed.misfire },
+    overlap: parsed.overlap ?? 'skip',
+    jitter: parsed.jitter ?? 0,
+    maxRuns: parsed.maxRuns ?? null,
+    enabled: parsed.enabled ?? true,
+    environments: parsed.environments ?? [],
+    userId: parsed.userId ?? null,
   };
 }

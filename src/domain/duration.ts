@@ -12,10 +12,10 @@ const UNITS = new Map([
   ['w', 604_800_000],
 ]);
 
-/** A hundred years: past that a duration is a mistake, and dates stop being dates. */
-const LONGEST = 100 * 366 * 86_400_000;
+/** A hundred years. Longer durations are mistakes, and would lead to invalid dates. */
+export const MAX_DURATION_MS = 100 * 366 * 86_400_000;
 
-/** Milliseconds, or what is wrong, as a phrase that follows the name of the field. */
+/** Milliseconds, or an error text that follows the name of the field. */
 export function readDuration(value: unknown): { ms: number } | { fault: string } {
   const ms = typeof value === 'number' ? value : typeof value === 'string' ? readText(value) : NaN;
   if (Number.isNaN(ms)) {
@@ -23,7 +23,8 @@ export function readDuration(value: unknown): { ms: number } | { fault: string }
       fault: `must be milliseconds or a text like '250ms', '10s', '5m', '1h', '3d', got ${show(value)}`,
     };
   }
-  if (ms < 0 || ms > LONGEST) return { fault: `must be between 0 and a hundred years, got ${show(value)}` };
+  if (ms < 0 || ms > MAX_DURATION_MS)
+    return { fault: `must be between 0 and a hundred years, got ${show(value)}` };
   return { ms };
 }
 

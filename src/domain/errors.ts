@@ -1,6 +1,6 @@
-import { cutText, jsonText } from './text.js';
+import { truncateUtf8, jsonText } from './text.js';
 
-/** Stable codes: programs match on these, people read the message. */
+/** Stable between versions; programs match on these. */
 export type ErrorCode =
   | 'INVALID_OPTIONS'
   | 'INVALID_ARGUMENT'
@@ -41,24 +41,24 @@ export type ErrorCode =
   | 'URL_FAILED'
   | 'EVENT_UNHEARD';
 
-/** Says what was expected, what came, and where. `code` never changes between versions. */
+/** The message says what was expected, what was received, and where. */
 export class ChronosError extends Error {
   override readonly name = 'ChronosError';
   readonly code: ErrorCode;
 
   constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
-    super(hideCredentials(message), options);
+    super(redactCredentials(message), options);
     this.code = code;
   }
 }
 
-/** User and password of a connection string never reach a message or a log line. */
-export function hideCredentials(text: string): string {
-  // Without the scheme in the pattern: matching that takes quadratic time on a long word.
+/** Hides user and password of connection strings, for messages and log lines. */
+export function redactCredentials(text: string): string {
+  // The pattern has no scheme, because matching one takes quadratic time on a long word.
   return text.replace(/:\/\/[^\s/]*@/g, '://***@');
 }
 
-/** An error as it is kept in a job or an execution. */
+/** An error as it is stored with a job or an execution. */
 export interface StoredError {
   name: string;
   message: string;
@@ -66,30 +66,32 @@ export interface StoredError {
   stack: string | null;
 }
 
-const LONGEST_ERROR_BYTES = 16 * 1024;
+const MAX_ERROR_BYTES = 16 * 1024;
 
-/** Anything a handler may throw, as an Error. Never throws itself. */
+/** Turns anything that was thrown into an Error. Never throws itself. */
 export function toError(thrown: unknown): Error {
   if (isError(thrown)) return thrown;
   return new Error(typeof thrown === 'string' ? thrown : `a non-error was thrown: ${jsonText(thrown)}`);
 }
 
-/** The error itself, or one that says the same without the credentials in it. */
-export function withoutCredentials(error: Error): Error {
+/** The error itself, or a copy without the credentials in its message and stack. */
+export function redactError(error: Error): Error {
   const { name, message, stack = '' } = error;
-  const hidden = { message: hideCredentials(message), stack: hideCredentials(stack) };
-  if (hidden.message === message && hidden.stack === stack) return error;
-  return Object.assign(new Error(hidden.message), { name, stack: hidden.stack });
+  const redacted = { message: redactCredentials(message), stack: redactCredentials(stack) };
+  if (redacted.message === message && redacted.stack === stack) return error;
+  return Object.assign(new Error(redacted.message), { name, stack: redacted.stack });
 }
 
-/** Never throws: an error may have parts that are no text, or cannot be read. */
+/** Never throws, even if properties of the error are not text or cannot be read. */
 export function storedError(error: Error): StoredError {
-  const [name, message, stack, code] = ['name', 'message', 'stack', 'code'].map((part) => read(error, part));
+  const [name, message, stack, code] = ['name', 'message', 'stack', 'code'].map((part) =>
+    readProperty(error, part),
+  );
   return {
-    name: cutText(text(name), 256),
-    message: cutText(hideCredentials(text(message)), LONGEST_ERROR_BYTES),
-    code: typeof code === 'string' || typeof code === 'number' ? cutText(String(code), 256) : null,
-    stack: typeof stack === 'string' ? cutText(hideCredentials(stack), LONGEST_ERROR_BYTES) : null,
+    name: truncateUtf8(toText(name), 256),
+    message: truncateUtf8(redactCredentials(toText(message)), MAX_ERROR_BYTES),
+    code: typeof code === 'string' || typeof code === 'number' ? truncateUtf8(String(code), 256) : null,
+    stack: typeof stack === 'string' ? truncateUtf8(redactCredentials(stack), MAX_ERROR_BYTES) : null,
   };
 }
 
@@ -101,14 +103,14 @@ function isError(thrown: unknown): thrown is Error {
   }
 }
 
-function read(error: Error, part: string): unknown {
+function readProperty(error: Error, name: string): unknown {
   try {
-    return (error as unknown as Record<string, unknown>)[part];
+    return (error as unknown as Record<string, unknown>)[name];
   } catch {
     return undefined;
   }
 }
 
-function text(value: unknown): string {
+function toText(value: unknown): string {
   return typeof value === 'string' ? value : jsonText(value);
 }

@@ -1,10 +1,10 @@
-import type { FinishedStatus } from './job.js';
-import type { SkipReason } from './schedule.js';
+import type { FinishedStatus } from './job/job.js';
+import type { SkipReason } from './schedule/schedule.js';
 
 interface JobEvent {
   jobId: string;
   taskType: string;
-  /** The trace it belongs to; absent when nobody traces. */
+  /** The id of its trace, if tracing is on. */
   traceId?: string;
 }
 
@@ -15,42 +15,77 @@ export interface AttemptEvent extends JobEvent {
   fence: number;
 }
 
+interface OperationTraits {
+  /** How metrics count a failure, unless the connection was the cause. */
+  errorKind?: 'connection' | 'lock' | 'push' | 'cron';
+  /** It asks the database nothing, so its success proves nothing about the connection. */
+  isLocal?: true;
+}
+
+const TRAITS = {
+  connect: { errorKind: 'connection' },
+  'claim jobs': {},
+  'release jobs': {},
+  'release uncertain claims': {},
+  'mark jobs started': {},
+  'save progress': {},
+  settle: {},
+  'write execution log': {},
+  'renew locks': { errorKind: 'lock' },
+  'check locks': { errorKind: 'lock', isLocal: true },
+  'release named lock': { errorKind: 'lock' },
+  'poll cancellations': {},
+  'watch changes': {},
+  'enqueue schedules': {},
+  'plan schedule': { errorKind: 'cron' },
+  'insert job': { errorKind: 'push' },
+  'record skip': {},
+  'run pass': {},
+  sweep: {},
+  prune: {},
+  heartbeat: {},
+} satisfies Record<string, OperationTraits>;
+
+/** Everything a worker does in the background that can fail. */
+export type Operation = keyof typeof TRAITS;
+export const OPERATIONS: Readonly<Record<Operation, OperationTraits>> = TRAITS;
+
 export type LifecycleState = 'Stopped' | 'Starting' | 'Running' | 'Stopping' | 'Error';
 
 /** Every event of a Scheduler and what its listeners receive. Job events follow the write they announce. */
 export interface SchedulerEvents {
-  /** A handler starts, under a lock that is written; `waited` milliseconds after the job was due. */
+  /** A handler starts; its lock is stored. `waited`: milliseconds since the job was due. */
   'job:start': AttemptEvent & { waited: number };
   /** `duration` in milliseconds; `result` as the handler returned it. */
   'job:complete': AttemptEvent & { result: unknown; duration: number };
-  /** Every failed attempt; `willRetry` says whether it was the last, `nextRunAt` when the next one is due. */
+  /** Every failed attempt; `willRetry` is true if another attempt follows, at `nextRunAt`. */
   'job:failed': AttemptEvent & { error: Error; willRetry: boolean; nextRunAt: Date | null; duration: number };
-  /** Cancelled here: while it waited, by its handler, or by its worker on request. */
+  /** Cancelled: while it waited, by its handler, or by its worker on request. */
   'job:cancelled': JobEvent & { reason: string | null };
-  /** A filter of its definition said no: no hook ran, and it counts as no attempt. */
+  /** A filter of its definition rejected the run. No hook ran, and it does not count as an attempt. */
   'job:skipped': AttemptEvent & { reason: string };
-  /** The handler asked to run later; it counts as no attempt. */
+  /** The handler asked to run later. It does not count as an attempt. */
   'job:snoozed': AttemptEvent & { until: Date };
-  /** Returned unfinished because this worker stops; it counts as no attempt. */
+  /** Released unfinished, because this worker stops. It does not count as an attempt. */
   'job:givenBack': AttemptEvent;
-  /** Another worker's lock expired and the job was taken from it. */
+  /** The lock of a worker expired, and the job was recovered. */
   'job:stalled': JobEvent & {
     lockedBy: string | null;
     crashes: number;
     status: 'SCHEDULED' | Exclude<FinishedStatus, 'COMPLETED'>;
     nextRunAt: Date | null;
   };
-  /** This worker's lock was lost; whatever the handler came to was dropped. */
+  /** This worker lost its lock; the outcome of the attempt is dropped. */
   'job:lockLost': AttemptEvent;
-  /** What the handler reported, once it is stored. */
+  /** Progress that the handler reported, after it was stored. */
   'job:progress': JobEvent & { value: number; note: string | null };
-  /** A hook threw; the outcome of the attempt stays what it is. */
+  /** A hook threw. The outcome of the attempt does not change. */
   'job:hookFailed': AttemptEvent & { hook: string; error: Error };
-  /** A handler ignores its aborted signal; its slot stays taken until it ends. */
+  /** A handler ignores its aborted signal and occupies its slot until it ends. */
   'worker:stuck': AttemptEvent & { runningFor: number };
-  /** An occurrence became a job here; `late` in milliseconds. */
+  /** This worker created the job of an occurrence; `late` in milliseconds. */
   'schedule:due': { scheduleId: string; jobId: string; scheduledFor: Date; late: number };
-  /** Occurrences from `from` up to `until`, exclusive, were skipped; `runningFor` is how long the run in the way has run. */
+  /** The occurrences from `from` to before `until` were skipped; `runningFor`: how long the overlapping run has been running. */
   'schedule:skipped': {
     scheduleId: string;
     from: Date;
@@ -59,39 +94,45 @@ export interface SchedulerEvents {
     reason: SkipReason;
     runningFor: number | null;
   };
-  /** Decisions were stored: `won` took effect, others were first with `lost`, and the server refused `refused`. */
+  /** Plans were stored for `won` schedules; another worker was first for `lost`, and MongoDB rejected `refused`. */
   'schedule:decided': { won: number; lost: number; refused: number };
-  /** Jobs of schedules that are due were put into their queues; `failed` are tried again. */
+  /** Jobs of due schedules were inserted; `failed` ones are retried. */
   'schedule:pushed': { pushed: number; failed: number };
-  /** Other processes decided on these schedules at the same moment, and were first. */
+  /** Other workers planned `lost` of these schedules at the same moment, and were first. */
   'schedule:contended': { won: number; lost: number };
-  /** Its rule cannot be read: it does not run until it is changed. */
+  /** Its rule is invalid: it does not run until it is changed. */
   'schedule:disabled': { scheduleId: string; reason: string };
-  /** A stored schedule is no document that can be read; it is left out. `count` since this process started. */
+  /** A stored schedule is malformed and is ignored. `count`: how many since this process started. */
   'schedule:unreadable': { scheduleId: string; reason: string; count: number };
-  /** A schedule that was defined in code, and no worker that is alive has it any more. */
+  /** No living worker defines this schedule in code any more. */
   'schedule:orphaned': { scheduleId: string };
-  /** A tick of the daemon took longer than its interval; `inARow` since the last one that did not. */
+  /** A tick of the daemon took longer than its interval, `inARow` times in a row. */
   'daemon:overrun': { tick: number; late: number; inARow: number };
-  /** The database was asked for `wanted` due jobs; `found` were read, and `claimed` of them taken. */
+  /** A claim asked for `wanted` due jobs, found `found` and got `claimed` of them. */
   'worker:claim': { wanted: number; found: number; claimed: number };
-  /** Locks were prolonged, by one statement. */
+  /** Locks were renewed by one statement. */
   'worker:renewed': { locks: number };
-  /** A round of one of the loops, or a pass, went well; `operation` as in `worker:trouble`, `duration` in milliseconds. */
-  'worker:cycle': { operation: string; duration: number };
+  /** A round of a background service, or a pass, succeeded; `duration` in milliseconds. */
+  'worker:cycle': { operation: Operation; duration: number };
   /** Every change of `scheduler.state`. */
   'worker:state': { state: LifecycleState; previous: LifecycleState; error?: Error };
-  /** An operation on MongoDB failed and is tried again; `failures` in a row. */
-  'worker:trouble': { operation: string; error: Error; failures: number; retryIn: number };
-  /** The operation works again. */
-  'worker:recovered': { operation: string; failures: number };
-  /** A listener threw, or rejected; the others were called all the same. */
+  /** An operation failed for the `failures`th time in a row and is retried in `retryIn` milliseconds. `subject`: the id of the job or schedule. */
+  'worker:trouble': {
+    operation: Operation;
+    subject?: string;
+    error: Error;
+    failures: number;
+    retryIn: number;
+  };
+  /** The operation succeeded again after `failures` failures. */
+  'worker:recovered': { operation: Operation; failures: number };
+  /** A listener threw or rejected. The other listeners were called. */
   'listener:error': { event: string; error: Error };
 }
 
 export type EventName = keyof SchedulerEvents;
 
-/** At run time too: a typo in a name would be a listener that never hears anything. */
+/** Checked at run time as well: a listener with a misspelled event name would never be called. */
 const NAMES: Record<EventName, true> = {
   'job:start': true,
   'job:complete': true,

@@ -1,5 +1,5 @@
+import { zoneOffset } from './calendar/time-zone.js';
 import { ChronosError } from './errors.js';
-import { zoneOffset } from './time-zone.js';
 
 /** A date, or text: ISO 8601 with its zone, or `'2026-11-01 03:15'` in the application's time zone. */
 export type Instant = Date | string;
@@ -15,25 +15,25 @@ export function parseInstant(value: unknown, timezone: string, name: string): Da
         ? readInstant(value, timezone)
         : undefined;
   if (date === undefined || Number.isNaN(date.getTime())) {
-    const came =
+    const received =
       typeof value === 'string' ? `'${value}'` : value instanceof Date ? 'an invalid date' : typeof value;
     throw new ChronosError(
       'INVALID_ARGUMENT',
-      `${name} must be a Date or a text like '2026-11-01 03:15' or '2026-11-01T03:15:00Z', got ${came}`,
+      `${name} must be a Date or a text like '2026-11-01 03:15' or '2026-11-01T03:15:00Z', got ${received}`,
     );
   }
   return date;
 }
 
-/** Undefined when the text says no instant. */
+/** Undefined if the text is not an instant. */
 export function readInstant(text: string, timezone: string): Date | undefined {
-  if (ZONED.test(text)) return readWall(text.slice(0, 10)) === undefined ? undefined : new Date(text);
-  const wall = readWall(text);
+  if (ZONED.test(text)) return parseWallTime(text.slice(0, 10)) === undefined ? undefined : new Date(text);
+  const wall = parseWallTime(text);
   return wall === undefined ? undefined : new Date(wallToInstant(wall, timezone));
 }
 
-/** What the text shows on calendar and clock, as if it were UTC. */
-function readWall(text: string): number | undefined {
+/** The wall time in the text, as if it were UTC. */
+function parseWallTime(text: string): number | undefined {
   const match = LOCAL.exec(text);
   if (match === null) return undefined;
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match
@@ -41,13 +41,13 @@ function readWall(text: string): number | undefined {
     .map((part) => Number(part ?? 0));
   const millisecond = Number((match[7] ?? '0').padEnd(3, '0'));
   const wall = new Date(Date.UTC(year, month - 1, day, hour, minute, second, millisecond));
-  // The 31st of February rolls over silently, and the year 99 becomes 1999; refuse both.
+  // Date.UTC turns the 31st of February into March and the year 99 into 1999: reject both.
   const exists =
     wall.getUTCFullYear() === year && wall.getUTCMonth() === month - 1 && wall.getUTCDate() === day;
   return exists && hour <= 23 && minute <= 59 && second <= 59 ? wall.getTime() : undefined;
 }
 
-/** The instant at which clocks in the zone show this wall time; in a spring gap, the same time past the change. */
+/** The instant of a wall time in the zone. A time that is skipped in spring is moved past the change. */
 function wallToInstant(wall: number, timezone: string): number {
   const before = wall - zoneOffset(wall - 86_400_000, timezone);
   const after = wall - zoneOffset(wall + 86_400_000, timezone);

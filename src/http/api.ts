@@ -1,28 +1,36 @@
+import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { audited } from '../operations/audited.js';
+import type { Clock } from '../domain/clock.js';
+import { withAudit } from '../operations/audit.js';
 import { systemClock } from '../runtime/system-clock.js';
-import type { AppParts } from './app-parts.js';
-import { checkContentType, checkRights } from './gatekeeper.js';
 import { API, describe } from './openapi.js';
 import { HttpProblem } from './problem.js';
-import type { CallContext, Route } from './route.js';
-import { ROUTES } from './routes/all.js';
-import { input } from './schemas/schema.js';
-import type { Tokens } from './tokens.js';
-import { whileWanted } from './while-wanted.js';
+import { assertContentType, authorize, type Tokens } from './request-guards.js';
+import type { AppContext, CallContext, Route } from './route.js';
+import { bulkRoutes } from './routes/bulk.js';
+import { executionRoutes, jobRoutes } from './routes/jobs.js';
+import { scheduleRoutes } from './routes/schedules.js';
+import { systemRoutes } from './routes/system.js';
+import { emptyRequest } from './schemas/schema.js';
 
-/** Nothing is taken from a query where the document describes none. */
-const NO_QUERY = input<object>({});
+/** The JSON API, in the order of its document. */
+export const ROUTES: readonly Route[] = [
+  ...systemRoutes,
+  ...jobRoutes,
+  ...bulkRoutes,
+  ...executionRoutes,
+  ...scheduleRoutes,
+];
 
-/** The JSON API and its document. */
-export function addApi(app: FastifyInstance, parts: AppParts, tokens: Tokens): void {
-  for (const route of ROUTES) addRoute(app, parts, tokens, route);
+/** Adds the JSON API and its OpenAPI document. */
+export function addApi(app: FastifyInstance, context: AppContext, tokens: Tokens): void {
+  for (const route of ROUTES) addRoute(app, context, tokens, route);
   const document = describe(ROUTES);
   app.get(
     `${API}/openapi.json`,
     {
       onRequest: (request, _, done) => {
-        checkRights(tokens, 'read', request);
+        authorize(tokens, 'read', request);
         done();
       },
     },
@@ -30,9 +38,9 @@ export function addApi(app: FastifyInstance, parts: AppParts, tokens: Tokens): v
   );
 }
 
-function addRoute(app: FastifyInstance, parts: AppParts, tokens: Tokens, route: Route): void {
-  const { method, path, params, query = NO_QUERY, body, answer, status = 200, role } = route;
-  const who = new WeakMap<FastifyRequest, string>();
+function addRoute(app: FastifyInstance, context: AppContext, tokens: Tokens, route: Route): void {
+  const { method, path, params, query = emptyRequest, body, response, status = 200, role } = route;
+  const senders = new WeakMap<FastifyRequest, string>();
   app.route({
     method,
     url: `${API}${path.replaceAll(/\{(\w+)\}/g, ':$1')}`,
@@ -40,62 +48,95 @@ function addRoute(app: FastifyInstance, parts: AppParts, tokens: Tokens, route: 
       ...(params && { params }),
       querystring: query,
       ...(body && { body }),
-      response: { [status]: answer },
+      response: { [status]: response },
     },
     onRequest: (request, _, done) => {
-      who.set(request, checkRights(tokens, role, request).who);
-      // A browser asks before it sends a DELETE to another site, whatever its content.
-      if (role === 'operate' && method !== 'DELETE') checkContentType(request.headers['content-type']);
+      senders.set(request, authorize(tokens, role, request).who);
+      // Browsers send a preflight request before a DELETE to another site, whatever its content type.
+      if (role === 'operate' && method !== 'DELETE') assertContentType(request.headers['content-type']);
       done();
     },
     handler: async (request, reply) => {
-      checkAvailable(parts);
-      const answered = await answerTo(route, parts, request, reply, who.get(request) ?? '');
-      return reply.code(status).send(answered);
+      assertAvailable(context);
+      const result = await callRoute(route, context, request, reply, senders.get(request) ?? '');
+      return reply.code(status).send(result);
     },
   });
 }
 
-async function answerTo(
+async function callRoute(
   route: Route,
-  { scheduler, stopping, log }: AppParts,
+  { scheduler, stopping, log }: AppContext,
   request: FastifyRequest,
   reply: FastifyReply,
   who: string,
 ): Promise<unknown> {
-  const asked = { params: request.params, query: request.query, body: request.body };
+  const input = { params: request.params, query: request.query, body: request.body };
   const context: CallContext = {
     who,
-    whileWanted: (longest, work) =>
-      whileWanted({ to: reply.raw, stopping: stopping(), longest, clock: systemClock }, work),
+    withSignal: (timeoutMs, work) =>
+      withRequestSignal({ response: reply.raw, stopping: stopping(), timeoutMs, clock: systemClock }, work),
   };
-  const change = (): Promise<unknown> => route.handle(scheduler, asked, context);
-  const before = route.audit?.before(asked);
-  if (before === undefined) return change();
-  const { answer, isRecorded } = await audited({
+  const call = (): Promise<unknown> => route.handle(scheduler, input, context);
+  const before = route.audit?.before(input);
+  if (before === undefined) return call();
+  const action = { who, action: route.operationId, requestId: request.id };
+  const { result, isRecorded } = await withAudit({
+    ...action,
     operations: scheduler.operations,
-    who,
-    action: route.operationId,
-    requestId: request.id,
     before,
-    change,
-    after: (answered) => route.audit?.after?.(answered) ?? {},
+    change: call,
+    after: (response) => route.audit?.after?.(response) ?? {},
   });
   reply.header('chronos-audit', isRecorded ? 'written' : 'attempted');
   if (!isRecorded) {
-    const fields = { who, action: route.operationId, requestId: request.id, ...before };
     log?.warn(
-      fields,
-      `${route.operationId} was done, and the audit collection knows only that it was attempted`,
+      { ...action, ...before },
+      `${route.operationId} succeeded, but the audit collection has only its attempt`,
     );
   }
-  return answer;
+  return result;
 }
 
-/** Asking a scheduler that stops would open its connection again, and one that starts keeps everybody waiting. */
-function checkAvailable({ scheduler, stopping }: AppParts): void {
+/** A request to a stopping scheduler would open its connection again; one to a starting scheduler would hang. */
+function assertAvailable({ scheduler, stopping }: AppContext): void {
   if (scheduler.state === 'Starting')
-    throw new HttpProblem(503, 'WORKER_STARTING', 'the worker is starting: ask again in a moment');
+    throw new HttpProblem(503, 'WORKER_STARTING', 'the worker is starting: try again in a moment');
   if (scheduler.state === 'Stopping' || stopping().aborted)
-    throw new HttpProblem(503, 'WORKER_STOPPING', 'the worker is stopping: ask another one');
+    throw new HttpProblem(503, 'WORKER_STOPPING', 'the worker is stopping: send the request to another one');
+}
+
+export interface RequestScope {
+  /** Not the request: that is closed as soon as its body has been read. */
+  response: Pick<ServerResponse, 'destroyed' | 'writableFinished' | 'once' | 'off'>;
+  stopping: AbortSignal;
+  timeoutMs: number;
+  clock: Clock;
+}
+
+/**
+ * Runs `work` with a signal that is aborted when the client disconnects, the worker stops, or the time is up. All
+ * listeners are removed afterwards, because `stopping` lives as long as the process.
+ */
+export async function withRequestSignal<T>(
+  { response, stopping, timeoutMs, clock }: RequestScope,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  const abort = (): void => controller.abort();
+  const onClose = (): void => {
+    if (!response.writableFinished) abort();
+  };
+  if (stopping.aborted || response.destroyed) abort();
+  stopping.addEventListener('abort', abort);
+  response.once('close', onClose);
+  void clock.sleep(timeoutMs, controller.signal).then(abort);
+  try {
+    return await work(controller.signal);
+  } finally {
+    // Also ends the sleep.
+    abort();
+    response.off('close', onClose);
+    stopping.removeEventListener('abort', abort);
+  }
 }

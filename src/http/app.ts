@@ -2,58 +2,57 @@ import { randomUUID } from 'node:crypto';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { isLoopback } from '../config/http-options.js';
-import { withoutCredentials } from '../domain/errors.js';
+import { redactError } from '../domain/errors.js';
 import type { LogTarget } from '../runtime/logger.js';
 import { addApi } from './api.js';
-import type { AppParts } from './app-parts.js';
-import { addSecurityHeaders, checkHost, checkTarget } from './gatekeeper.js';
-import { addHealth } from './health-routes.js';
-import { answerBrokenRequest, HttpProblem, problemOf, PROBLEM_TYPE } from './problem.js';
-import { Tokens } from './tokens.js';
+import { addHealth } from './health.js';
+import { answerUnparsable, HttpProblem, PROBLEM_TYPE, toProblem } from './problem.js';
+import { addSecurityHeaders, assertLoopbackHost, assertPath, Tokens } from './request-guards.js';
+import type { AppContext } from './route.js';
 
 const BODY_LIMIT = 1024 * 1024;
-/** Of an id in a path, percent-encoded: its own length is checked by its schema. */
-const LONGEST_PARAMETER = 8000;
-/** Milliseconds. A change of many jobs ends by itself before its time is up. */
-const TIMES = {
+/** Of a percent-encoded id; the schema checks the length of the id itself. */
+const MAX_PARAMETER_LENGTH = 8000;
+/** A bulk change ends by itself before the time of its handler is up. */
+const TIMEOUTS_MS = {
   requestTimeout: 15_000,
   handlerTimeout: 45_000,
   connectionTimeout: 60_000,
   keepAliveTimeout: 5000,
 } as const;
-const MOST_CONNECTIONS = 256;
+const MAX_CONNECTIONS = 256;
 const REQUEST_ID = /^[\w.-]{1,64}$/;
 
-/** Everything that is answered, before anything listens. */
-export function createApp(parts: AppParts): FastifyInstance {
-  const { options, log } = parts;
+/** The server with all its routes; it does not listen yet. */
+export function createApp(context: AppContext): FastifyInstance {
+  const { options, log } = context;
   const app = fastify({
-    ...TIMES,
+    ...TIMEOUTS_MS,
     bodyLimit: BODY_LIMIT,
     maxRequestsPerSocket: 1000,
     forceCloseConnections: 'idle',
     exposeHeadRoutes: false,
-    routerOptions: { maxParamLength: LONGEST_PARAMETER },
-    genReqId: ({ headers: { 'x-request-id': given } }) =>
-      typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID(),
+    routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH },
+    genReqId: ({ headers: { 'x-request-id': id } }) =>
+      typeof id === 'string' && REQUEST_ID.test(id) ? id : randomUUID(),
     frameworkErrors: (error, request, reply) => {
-      fail(error, request, reply, log);
+      sendProblem(error, request, reply, log);
     },
-    clientErrorHandler: answerBrokenRequest,
+    clientErrorHandler: answerUnparsable,
   });
-  app.server.maxConnections = MOST_CONNECTIONS;
+  app.server.maxConnections = MAX_CONNECTIONS;
   readJsonOnly(app);
   validateStrictly(app);
   const isPrivate = isLoopback(options.host);
   app.addHook('onRequest', (request, reply, done) => {
     addSecurityHeaders(reply);
     reply.header('x-request-id', request.id);
-    checkTarget(request.raw.url);
-    if (isPrivate) checkHost(request.headers.host);
+    assertPath(request.raw.url);
+    if (isPrivate) assertLoopbackHost(request.headers.host);
     done();
   });
   app.setErrorHandler((error: Error, request, reply) => {
-    fail(error, request, reply, log);
+    sendProblem(error, request, reply, log);
   });
   app.setNotFoundHandler(({ method, url }) => {
     const path = url.split('?')[0] ?? '';
@@ -64,12 +63,12 @@ export function createApp(parts: AppParts): FastifyInstance {
     );
   });
   const tokens = new Tokens(options.token, options.readToken);
-  addHealth(app, parts, tokens);
-  addApi(app, parts, tokens);
+  addHealth(app, context, tokens);
+  addApi(app, context, tokens);
   return app;
 }
 
-/** A body is JSON or nothing, and nothing is an empty object. */
+/** Accepts JSON only. An empty body is an empty object. */
 function readJsonOnly(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error');
   app.removeAllContentTypeParsers();
@@ -79,7 +78,7 @@ function readJsonOnly(app: FastifyInstance): void {
   });
 }
 
-/** Numbers in a path or a query come as text; in a body they are numbers, or wrong. Nothing is removed or filled in. */
+/** Numbers in a path or query arrive as text and are converted; in a body they must be numbers. */
 function validateStrictly(app: FastifyInstance): void {
   const common = {
     strict: true,
@@ -88,18 +87,23 @@ function validateStrictly(app: FastifyInstance): void {
     useDefaults: false,
   } as const;
   const body = new Ajv2020({ ...common, coerceTypes: false });
-  const text = new Ajv2020({ ...common, coerceTypes: true });
+  const textual = new Ajv2020({ ...common, coerceTypes: true });
   app.setValidatorCompiler<object>(({ schema, httpPart }) =>
-    (httpPart === 'body' ? body : text).compile(schema),
+    (httpPart === 'body' ? body : textual).compile(schema),
   );
 }
 
-function fail(error: Error, request: FastifyRequest, reply: FastifyReply, log: LogTarget | undefined): void {
-  const { problem, isUnexpected } = problemOf(error, request.id);
+function sendProblem(
+  error: Error,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  log: LogTarget | undefined,
+): void {
+  const { problem, isUnexpected } = toProblem(error, request.id);
   if (isUnexpected) {
     const { method, routeOptions } = request;
     log?.error(
-      { err: withoutCredentials(error), requestId: request.id },
+      { err: redactError(error), requestId: request.id },
       `${method} ${routeOptions.url ?? ''} failed`,
     );
   }

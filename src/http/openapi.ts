@@ -1,39 +1,27 @@
 import { VERSION } from '../config/version.js';
+import { alive, readiness } from './health.js';
 import type { ProblemDocument } from './problem.js';
-import type { Readiness } from './readiness.js';
 import type { Route } from './route.js';
-import { amount, answer, flag, list, nullable, oneOf, shown, type Schema } from './schemas/schema.js';
-import { state } from './schemas/system.js';
+import type { JsonSchema } from '../domain/validation.js';
+import { number, response, string } from './schemas/schema.js';
 
 export const API = '/api/v1';
 
-export const problem = answer<ProblemDocument>({
-  type: shown(),
-  title: shown(),
-  status: amount(),
-  detail: shown('what was expected, what came, and what to do'),
-  code: shown('stable: for programs'),
-  requestId: shown(),
+export const problem = response<ProblemDocument>({
+  type: string(),
+  title: string(),
+  status: number(),
+  detail: string('what was expected, what was received, and what to do'),
+  code: string('stable: for programs'),
+  requestId: string(),
 });
 
-export const readiness = answer<Readiness>({
-  status: oneOf('ready', 'not ready'),
-  reasons: list(shown()),
-  state,
-  uptime: amount('milliseconds'),
-  isConnected: flag(),
-  loopLag: amount('milliseconds'),
-  sinceGoodCycle: nullable(amount('milliseconds')),
-});
+/** Every route may answer with these: invalid request, no token, wrong host, internal error, no database. */
+const COMMON_PROBLEMS = [400, 401, 421, 500, 503];
+/** Changes also with these: not allowed, too large, not JSON. */
+const CHANGE_PROBLEMS = [403, 413, 415];
 
-export const alive = answer<{ status: string }>({ status: shown() });
-
-/** Problems that any route may answer with: a bad request, no token, a wrong name of the host, our fault, no database. */
-const USUAL = [400, 401, 421, 500, 503];
-/** Of a change besides: no right to, no JSON, too much of it, not possible. */
-const OF_CHANGES = [403, 413, 415];
-
-/** The OpenAPI 3.1 document of these routes, made from the schemas that their requests and answers are held to. */
+/** The OpenAPI 3.1 document, made from the schemas that validate requests and serialize responses. */
 export function describe(routes: readonly Route[]): Record<string, unknown> {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of routes) {
@@ -45,16 +33,16 @@ export function describe(routes: readonly Route[]): Record<string, unknown> {
     info: {
       title: 'Chronos',
       version: VERSION,
-      description: 'What a person does with a running system: look, change, and see who changed what.',
+      description: 'Shows and changes what a running system does, and who changed what.',
     },
     security: [{ token: [] }],
-    paths: { ...paths, ...others() },
+    paths: { ...paths, ...otherPaths() },
     components: {
       securitySchemes: {
         token: {
           type: 'http',
           scheme: 'bearer',
-          description: 'HTTP_TOKEN, or HTTP_READ_TOKEN for what only reads',
+          description: 'HTTP_TOKEN, or HTTP_READ_TOKEN for routes that only read',
         },
       },
       schemas: { Problem: problem },
@@ -67,10 +55,10 @@ function operation(route: Route): Record<string, unknown> {
   const parameters = [...parametersIn('path', params), ...parametersIn('query', query)];
   const special = [
     ...((params ?? query ?? body) ? [422] : []),
-    ...(role === 'operate' ? OF_CHANGES : []),
+    ...(role === 'operate' ? CHANGE_PROBLEMS : []),
     ...problems,
   ];
-  const statuses = [...USUAL, ...special].sort((a, b) => a - b);
+  const statuses = [...COMMON_PROBLEMS, ...special].sort((a, b) => a - b);
   return {
     operationId,
     summary,
@@ -78,18 +66,18 @@ function operation(route: Route): Record<string, unknown> {
     ...(parameters.length > 0 && { parameters }),
     ...(body && { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
     responses: {
-      [status]: json('done', route.answer),
-      ...Object.fromEntries(statuses.map((one) => [one, refersToProblem])),
+      [status]: json('done', route.response),
+      ...Object.fromEntries(statuses.map((one) => [one, problemResponse])),
     },
   };
 }
 
-const refersToProblem = {
+const problemResponse = {
   description: 'a problem document (RFC 9457)',
   content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
 };
 
-function parametersIn(place: 'path' | 'query', schema: Schema | undefined): Record<string, unknown>[] {
+function parametersIn(place: 'path' | 'query', schema: JsonSchema | undefined): Record<string, unknown>[] {
   return Object.entries(schema?.properties ?? {}).map(([name, { description, ...rest }]) => ({
     name,
     in: place,
@@ -99,7 +87,8 @@ function parametersIn(place: 'path' | 'query', schema: Schema | undefined): Reco
   }));
 }
 
-function others(): Record<string, unknown> {
+/** Routes outside the JSON API. */
+function otherPaths(): Record<string, unknown> {
   const get = (operationId: string, summary: string, responses: object, more: object = {}): object => ({
     get: { operationId, summary, responses, ...more },
   });
@@ -108,34 +97,34 @@ function others(): Record<string, unknown> {
   return {
     '/healthz': get(
       'isAlive',
-      'The process lives: its event loop answers',
+      'Whether the process is alive: its event loop answers',
       { 200: json('alive', alive) },
       open,
     ),
     '/readyz': get(
       'isReady',
-      'Whether the worker works',
+      'Whether the worker is ready: running, connected and not blocked',
       { 200: json('ready', readiness), 503: json('not ready, and why', readiness) },
       open,
     ),
     '/metrics': get(
       'readMetrics',
-      'Everything in the text format of Prometheus',
+      'All metrics in the text format of Prometheus',
       {
-        200: { description: 'metrics', content: { 'text/plain': { schema: shown() } } },
-        401: refersToProblem,
+        200: { description: 'metrics', content: { 'text/plain': { schema: string() } } },
+        401: problemResponse,
       },
       guarded,
     ),
     [`${API}/openapi.json`]: get(
       'readDocument',
       'This document',
-      { 200: json('OpenAPI 3.1', { type: 'object' }), 401: refersToProblem },
+      { 200: json('OpenAPI 3.1', { type: 'object' }), 401: problemResponse },
       guarded,
     ),
   };
 }
 
-function json(description: string, schema: Schema): Record<string, unknown> {
+function json(description: string, schema: JsonSchema): Record<string, unknown> {
   return { description, content: { 'application/json': { schema } } };
 }

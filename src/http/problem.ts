@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { ChronosError, hideCredentials, type ErrorCode } from '../domain/errors.js';
-import { cutText } from '../domain/text.js';
-import { isUncertain } from '../store/faults.js';
+import { ChronosError, type ErrorCode, redactCredentials } from '../domain/errors.js';
+import { truncateUtf8 } from '../domain/text.js';
+import { isResultUnknown } from '../store/mongo-errors.js';
 
-/** RFC 9457. `code` is for programs, `detail` for people. */
+/** An error response (RFC 9457). `code` is for programs, `detail` for people. */
 export interface ProblemDocument {
   type: string;
   title: string;
@@ -16,9 +16,9 @@ export interface ProblemDocument {
 
 export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 
-const LONGEST_DETAIL = 2000;
+const MAX_DETAIL_LENGTH = 2000;
 
-/** What goes wrong before anything reaches the scheduler. */
+/** Thrown for errors of the HTTP layer itself. */
 export class HttpProblem extends Error {
   override readonly name = 'HttpProblem';
   readonly status: number;
@@ -31,7 +31,7 @@ export class HttpProblem extends Error {
   }
 }
 
-/** What an error of the scheduler means to somebody who asked; what is not listed is nobody's fault but ours. */
+/** The HTTP status of an error of the scheduler. Codes that are not listed are internal errors: 500. */
 const STATUSES: Partial<Record<ErrorCode, number>> = {
   INVALID_ARGUMENT: 422,
   INVALID_OPTIONS: 422,
@@ -52,33 +52,34 @@ const STATUSES: Partial<Record<ErrorCode, number>> = {
   WORKER_STOPPING: 503,
 };
 
-const BROKEN: Readonly<Record<string, readonly [status: string, code: string]>> = {
+/** Requests that Node rejects before fastify sees them. */
+const UNPARSABLE: Readonly<Record<string, readonly [status: string, code: string]>> = {
   HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'HEADERS_TOO_LARGE'],
   ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'REQUEST_TIMEOUT'],
 };
 
 const TITLES: Readonly<Record<number, string>> = {
-  400: 'The request is not what the document of this API describes',
+  400: 'The request does not match the OpenAPI document',
   401: 'A token is needed',
   403: 'This token may not do that',
-  404: 'There is no such thing',
-  409: 'Its state does not allow that',
+  404: 'Not found',
+  409: 'The current state does not allow this',
   413: 'The body is too large',
-  415: 'The body has to be JSON',
-  421: 'This is not the host that was meant',
-  422: 'What was asked for is not possible',
-  503: 'Not able to answer now',
+  415: 'The body must be JSON',
+  421: 'Wrong host',
+  422: 'The request cannot be processed',
+  503: 'Temporarily unavailable',
 };
 
-/** An error of fastify: of its validation, its parser, its limits. */
+/** An error of fastify: validation, parser, limits. */
 interface FrameworkError extends Error {
   statusCode?: number;
   validation?: readonly { instancePath: string; message?: string; params?: Record<string, unknown> }[];
   validationContext?: string;
 }
 
-/** The document for anything that was thrown; `isUnexpected` when somebody should look into it. */
-export function problemOf(
+/** `isUnexpected`: an error that belongs into the log. */
+export function toProblem(
   error: Error,
   requestId: string,
 ): { problem: ProblemDocument; isUnexpected: boolean } {
@@ -87,7 +88,7 @@ export function problemOf(
     type: `urn:chronos:problem:${code}`,
     title: TITLES[status] ?? 'Something went wrong',
     status,
-    detail: cutText(hideCredentials(detail), LONGEST_DETAIL),
+    detail: truncateUtf8(redactCredentials(detail), MAX_DETAIL_LENGTH),
     code,
     requestId,
   };
@@ -100,26 +101,26 @@ function explain(error: Error): { status: number; code: string; detail: string }
     const status = STATUSES[error.code] ?? 500;
     return { status, code: error.code, detail: status === 500 ? UNEXPECTED : error.message };
   }
-  if (isUncertain(error)) {
+  if (isResultUnknown(error)) {
     const detail =
-      'MongoDB did not answer. Whether a change took effect is not known: look before asking for it again';
+      'MongoDB did not answer. It is unknown whether a change took effect: check before you repeat it';
     return { status: 503, code: 'MONGODB_UNREACHABLE', detail };
   }
   return explainFramework(error);
 }
 
-const UNEXPECTED = 'An error that nobody expected; the log of the worker has it under the id of this request';
+const UNEXPECTED = 'Unexpected error; the log of the worker has the details under the id of this request';
 
 function explainFramework({ statusCode = 500, validation, validationContext, message }: FrameworkError): {
   status: number;
   code: string;
   detail: string;
 } {
-  const [fault] = validation ?? [];
-  if (fault !== undefined) {
-    const { additionalProperty } = fault.params ?? {};
-    const which = typeof additionalProperty === 'string' ? `: ${cutText(additionalProperty, 60)}` : '';
-    const detail = `${validationContext ?? 'request'}${cutText(fault.instancePath, 200)} ${fault.message ?? 'is wrong'}${which}`;
+  const [error] = validation ?? [];
+  if (error !== undefined) {
+    const { additionalProperty } = error.params ?? {};
+    const which = typeof additionalProperty === 'string' ? `: ${truncateUtf8(additionalProperty, 60)}` : '';
+    const detail = `${validationContext ?? 'request'}${truncateUtf8(error.instancePath, 200)} ${error.message ?? 'is wrong'}${which}`;
     return { status: 400, code: 'INVALID_REQUEST', detail };
   }
   if (statusCode === 413) return { status: 413, code: 'BODY_TOO_LARGE', detail: 'a body has at most 1 MB' };
@@ -128,21 +129,21 @@ function explainFramework({ statusCode = 500, validation, validationContext, mes
     return {
       status: 503,
       code: 'TOO_SLOW',
-      detail: 'it took too long; whether a change took effect is not known',
+      detail: 'it took too long; it is unknown whether a change took effect',
     };
   if (statusCode >= 400 && statusCode < 500)
     return { status: statusCode, code: 'INVALID_REQUEST', detail: message };
   return { status: 500, code: 'UNEXPECTED', detail: UNEXPECTED };
 }
 
-/** What cannot be read as HTTP reaches no route: this is all the answer there is. */
-export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
+/** Answers a request that is not valid HTTP, and so reaches no route. */
+export function answerUnparsable(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
-  const [status, code] = BROKEN[error.code ?? ''] ?? ['400 Bad Request', 'INVALID_REQUEST'];
-  const title = 'This is not a request that can be read';
+  const [status, code] = UNPARSABLE[error.code ?? ''] ?? ['400 Bad Request', 'INVALID_REQUEST'];
+  const title = 'The request is not valid HTTP';
   const body = JSON.stringify({
     ...{ type: `urn:chronos:problem:${code}`, title, status: Number.parseInt(status), detail: title, code },
     requestId: randomUUID(),

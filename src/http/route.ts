@@ -1,27 +1,41 @@
-import type { AuditDetails } from '../operations/audited.js';
+import type { ResolvedHttpOptions } from '../config/http-options.js';
+import type { JsonSchema } from '../domain/validation.js';
+import type { Metrics } from '../metrics/attach.js';
+import type { AuditDetails } from '../operations/audit.js';
+import type { LogTarget } from '../runtime/logger.js';
 import type { Scheduler } from '../scheduler.js';
-import type { Schema, SchemaOf } from './schemas/schema.js';
-import type { Role } from './tokens.js';
+import type { Role } from './request-guards.js';
+import type { SchemaOf } from './schemas/schema.js';
 
-/** What came with a request, as its schemas say. */
-export interface Asked<P, Q, B> {
+/** What all routes share. */
+export interface AppContext {
+  scheduler: Scheduler;
+  options: ResolvedHttpOptions;
+  metrics: Metrics;
+  log: LogTarget | undefined;
+  /** Its signal is aborted while the scheduler stops and after, until it starts again. */
+  stopping: () => AbortSignal;
+}
+
+/** A request, as its schemas describe it. */
+export interface RouteInput<P, Q, B> {
   params: P;
   query: Q;
   body: B;
 }
 
 export interface CallContext {
-  /** Does what takes long with a signal that is aborted when whoever asked is gone, or after `longest` milliseconds. */
-  whileWanted: <T>(longest: number, work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
-  /** Who asks, for what is kept with a schedule. */
+  /** Who sent the request; stored with what it changes. */
   who: string;
+  /** Runs `work` with a signal that is aborted when the client disconnects, the worker stops, or the time is up. */
+  withSignal: <T>(timeoutMs: number, work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 }
 
-export interface Audit<P, Q, B, A> {
-  /** Known before: which it is about. Undefined: this request changes nothing. */
-  before(asked: Asked<P, Q, B>): AuditDetails | undefined;
-  /** Known afterwards. */
-  after?(answer: A): AuditDetails;
+export interface Audit<P, Q, B, R> {
+  /** Details that are known before the change. Undefined if this request changes nothing. */
+  before(input: RouteInput<P, Q, B>): AuditDetails | undefined;
+  /** Details that are known after the change. */
+  after?(response: R): AuditDetails;
 }
 
 interface RouteBase {
@@ -31,46 +45,46 @@ interface RouteBase {
   readonly operationId: string;
   readonly summary: string;
   readonly status?: 200 | 201;
-  /** Statuses of problems that are special to it. */
+  /** Statuses of problems that not every route has. */
   readonly problems?: readonly number[];
 }
 
-interface TypedRoute<P, Q, B, A> extends RouteBase {
+interface TypedRoute<P, Q, B, R> extends RouteBase {
   readonly params?: SchemaOf<P>;
   readonly query?: SchemaOf<Q>;
   readonly body?: SchemaOf<B>;
-  readonly answer: SchemaOf<A>;
-  /** With it the route is a change: it needs the role that may, and is written down. */
-  readonly audit?: Audit<NoInfer<P>, NoInfer<Q>, NoInfer<B>, NoInfer<A>>;
-  handle(scheduler: Scheduler, asked: Asked<P, Q, B>, context: CallContext): Promise<A>;
+  readonly response: SchemaOf<R>;
+  /** Marks a route that makes changes: it needs the role `operate` and is recorded. */
+  readonly audit?: Audit<NoInfer<P>, NoInfer<Q>, NoInfer<B>, NoInfer<R>>;
+  handle(scheduler: Scheduler, input: RouteInput<P, Q, B>, context: CallContext): Promise<R>;
 }
 
-/** A route of the JSON API: its place in the document, its schemas, and what it does. */
+/** A route of the JSON API: how it is documented, its schemas, and what it does. */
 export interface Route extends RouteBase {
   readonly role: Role;
-  readonly params: Schema | undefined;
-  readonly query: Schema | undefined;
-  readonly body: Schema | undefined;
-  readonly answer: Schema;
+  readonly params: JsonSchema | undefined;
+  readonly query: JsonSchema | undefined;
+  readonly body: JsonSchema | undefined;
+  readonly response: JsonSchema;
   readonly audit: Audit<unknown, unknown, unknown, unknown> | undefined;
   handle(
     scheduler: Scheduler,
-    asked: Asked<unknown, unknown, unknown>,
+    input: RouteInput<unknown, unknown, unknown>,
     context: CallContext,
   ): Promise<unknown>;
 }
 
-/** Ties the types of a route to its schemas: the validator makes sure that they hold when it is called. */
-export function route<P, Q, B, A>(typed: TypedRoute<P, Q, B, A>): Route {
-  const { params, query, body, answer, audit, ...rest } = typed;
+/** Derives the types of a route from its schemas. The cast is safe: requests are validated before `handle` is called. */
+export function route<P, Q, B, R>(typed: TypedRoute<P, Q, B, R>): Route {
+  const { params, query, body, response, audit, ...rest } = typed;
   return {
     ...rest,
     params,
     query,
     body,
-    answer,
-    audit: audit,
+    response,
+    audit,
     role: audit === undefined ? 'read' : 'operate',
-    handle: (scheduler, asked, context) => typed.handle(scheduler, asked as Asked<P, Q, B>, context),
+    handle: (scheduler, input, context) => typed.handle(scheduler, input as RouteInput<P, Q, B>, context),
   };
 }

@@ -1,52 +1,84 @@
+import { hostname } from 'node:os';
+import type { ResolvedOptions } from '../config/options.js';
+import { VERSION } from '../config/version.js';
 import type { Clock } from '../domain/clock.js';
+import type { LifecycleState } from '../domain/events.js';
+import type { HandlerRegistry } from '../handlers/handler-registry.js';
+import type { DatabaseClock } from '../runtime/database-clock.js';
 import type { EventBus } from '../runtime/event-bus.js';
-import { PeriodicService } from '../runtime/service.js';
-import type { WorkerDocument } from '../store/documents.js';
+import { PeriodicService } from '../runtime/periodic-service.js';
+import type { SchedulerState } from '../runtime/scheduler-state.js';
 import type { Store } from '../store/store.js';
+import type { WorkerEngine } from '../worker/engine.js';
 
-/** How long a silent worker stays listed. */
-const KEPT = 86_400_000;
+/** How long a worker stays listed after its last heartbeat. */
+const LISTED_FOR_MS = 86_400_000;
 
-export type WorkerFacts = Omit<WorkerDocument, 'heartbeatAt' | 'expiresAt'>;
-
-export interface HeartbeatParts {
+export interface HeartbeatDeps {
   clock: Clock;
   events: EventBus;
   store: Pick<Store, 'saveHeartbeat'>;
-  interval: number;
-  facts: () => WorkerFacts;
-  /** Measures the database's clock again. */
-  synchronise: () => Promise<void>;
+  options: Pick<ResolvedOptions, 'heartbeatInterval' | 'queues' | 'concurrency'>;
+  registry: Pick<HandlerRegistry, 'taskTypes'>;
+  workerId: string;
 }
 
-/** Shows that this process lives, and keeps its idea of the database's time true. */
+/** Keeps the document of this worker up to date, and its clock synchronized with the database. */
 export class Heartbeat extends PeriodicService {
   readonly name = 'heartbeat';
-  readonly #parts: HeartbeatParts;
-  #shown = false;
+  readonly #deps: HeartbeatDeps;
+  readonly #engine: Pick<WorkerEngine, 'running'>;
+  readonly #state: Pick<SchedulerState, 'current'>;
+  /** Undefined if the application has its own clock. */
+  readonly #databaseClock: Pick<DatabaseClock, 'synchronize' | 'error'> | undefined;
+  readonly #startedAt: Date;
+  #isListed = false;
 
-  constructor(parts: HeartbeatParts) {
-    super(parts.clock, parts.events);
-    this.#parts = parts;
+  constructor(
+    deps: HeartbeatDeps,
+    engine: Pick<WorkerEngine, 'running'>,
+    state: Pick<SchedulerState, 'current'>,
+    databaseClock: Pick<DatabaseClock, 'synchronize' | 'error'> | undefined,
+  ) {
+    super(deps.clock, deps.events);
+    this.#deps = deps;
+    this.#engine = engine;
+    this.#state = state;
+    this.#databaseClock = databaseClock;
+    this.#startedAt = deps.clock.now();
   }
 
   async runOnce(): Promise<number> {
-    await this.#parts.synchronise();
-    await this.#save(this.#parts.facts());
-    return this.#parts.interval;
+    await this.#databaseClock?.synchronize();
+    await this.#save(this.#state.current);
+    return this.#deps.options.heartbeatInterval;
   }
 
-  /** The last sign of life of a process that stops cleanly. */
+  /** The last heartbeat of a process that stops cleanly. */
   async farewell(): Promise<void> {
     await this.stop();
-    // A process that only dispatches was never listed.
-    if (this.#shown) await this.#save({ ...this.#parts.facts(), state: 'Stopped' });
+    // A process that only dispatches is not listed.
+    if (this.#isListed) await this.#save('Stopped');
   }
 
-  async #save(facts: WorkerFacts): Promise<void> {
+  async #save(state: LifecycleState): Promise<void> {
+    const { store, options, registry, workerId } = this.#deps;
     const heartbeatAt = this.clock.now();
-    const expiresAt = new Date(heartbeatAt.getTime() + KEPT);
-    await this.#parts.store.saveHeartbeat({ ...facts, heartbeatAt, expiresAt });
-    this.#shown = true;
+    await store.saveHeartbeat({
+      _id: workerId,
+      state,
+      host: hostname(),
+      pid: process.pid,
+      version: VERSION,
+      queues: options.queues,
+      taskTypes: registry.taskTypes,
+      concurrency: options.concurrency,
+      running: this.#engine.running,
+      startedAt: this.#startedAt,
+      clockError: this.#databaseClock?.error ?? null,
+      heartbeatAt,
+      expiresAt: new Date(heartbeatAt.getTime() + LISTED_FOR_MS),
+    });
+    this.#isListed = true;
   }
 }

@@ -1,22 +1,24 @@
 import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
-import type { FinishedStatus } from '../domain/job.js';
+import { type Duration, parseDuration } from '../domain/duration.js';
+import type { FinishedStatus } from '../domain/job/job.js';
+import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import type { EventBus } from '../runtime/event-bus.js';
-import { PeriodicService } from '../runtime/service.js';
-import type { Count } from '../store/list-jobs.js';
+import { PeriodicService } from '../runtime/periodic-service.js';
+import type { Count } from '../store/jobs/counts.js';
 import type { Store } from '../store/store.js';
 
 const BATCH = 5000;
 const NOTHING: Count = { count: 0, atLeast: false };
-/** Occurrences of schedules are kept at least this long, in milliseconds. */
-const OCCURRENCES_KEPT = 3_600_000;
+/** Jobs of schedules are kept at least this long: their ids prevent a second job for the same occurrence. */
+const KEEP_OCCURRENCES_MS = 3_600_000;
 
 export interface PruneCounts {
   /** Finished jobs past their retention. */
   finished: number;
-  /** Jobs that were due, of task types nobody has a handler for. */
+  /** Due jobs of task types that no worker has a handler for. */
   orphans: number;
-  /** Jobs whose lock expired, recovered by nobody. */
+  /** Jobs whose lock expired and that no worker has recovered. */
   expired: number;
 }
 
@@ -26,38 +28,38 @@ type PruneStore = Pick<
   | ('countFinishedBefore' | 'countOrphansBefore' | 'countExpiredBefore')
 >;
 
-export interface PrunerParts {
+export interface PrunerDeps {
   clock: Clock;
   events: EventBus;
   store: PruneStore;
   options: Pick<ResolvedOptions, 'retention' | 'pruneInterval'>;
-  taskTypes: () => readonly string[];
-  /** Whether these are handlers of the application: without any, this process knows nothing about who has them. */
-  knowsHandlers: () => boolean;
+  registry: Pick<HandlerRegistry, 'taskTypes' | 'isUsed'>;
 }
 
-/** Removes finished jobs past their retention. Everything else goes only when a person says how old is old. */
+/** Removes finished jobs past their retention. Orphans and jobs with an expired lock are only removed on request. */
 export class Pruner extends PeriodicService {
   readonly name = 'prune';
-  readonly #parts: PrunerParts;
+  readonly #deps: PrunerDeps;
 
-  constructor(parts: PrunerParts) {
-    super(parts.clock, parts.events);
-    this.#parts = parts;
+  constructor(deps: PrunerDeps) {
+    super(deps.clock, deps.events);
+    this.#deps = deps;
   }
 
   async runOnce(): Promise<number> {
-    await this.#pruneFinished(this.#parts.options.retention, () => this.stopping);
-    return this.#parts.options.pruneInterval;
+    await this.#pruneFinished(this.#deps.options.retention, () => this.stopping);
+    return this.#deps.options.pruneInterval;
   }
 
-  async pruneByRetention(): Promise<PruneCounts> {
-    return { finished: await this.#pruneFinished(this.#parts.options.retention), orphans: 0, expired: 0 };
+  /** Removes finished jobs past their retention. With an age: everything that can be pruned and is older. */
+  async prune(olderThan?: Duration): Promise<PruneCounts> {
+    if (olderThan !== undefined) return this.#pruneOlderThan(parseDuration(olderThan, 'prune() olderThan'));
+    return { finished: await this.#pruneFinished(this.#deps.options.retention), orphans: 0, expired: 0 };
   }
 
   /** Finished jobs, orphans and jobs with an expired lock, all older than `age` milliseconds. */
-  async pruneOlderThan(age: number): Promise<PruneCounts> {
-    const { store } = this.#parts;
+  async #pruneOlderThan(age: number): Promise<PruneCounts> {
+    const { store } = this.#deps;
     const before = this.#before(age);
     const finished = await this.#pruneFinished(everyStatus(age));
     const known = await this.#knownTypes();
@@ -65,13 +67,14 @@ export class Pruner extends PeriodicService {
     return { finished, orphans, expired: await inBatches(() => store.pruneExpired(before, BATCH)) };
   }
 
-  /** How many jobs either of these would remove, counted as far as `most`. */
-  async count(age: number | undefined, most: number): Promise<Record<keyof PruneCounts, Count>> {
-    const { store, options } = this.#parts;
+  /** How many jobs `prune()` would remove, counted up to `max`. */
+  async count(olderThan: Duration | undefined, max: number): Promise<Record<keyof PruneCounts, Count>> {
+    const { store, options } = this.#deps;
+    const age = olderThan === undefined ? undefined : parseDuration(olderThan, 'countPrunable() olderThan');
     const ages = agesOf(age === undefined ? options.retention : everyStatus(age));
-    const occurrences = this.#before(OCCURRENCES_KEPT);
+    const occurrences = this.#before(KEEP_OCCURRENCES_MS);
     const counted = await Promise.all(
-      ages.map(([status, kept]) => store.countFinishedBefore(status, this.#before(kept), occurrences, most)),
+      ages.map(([status, kept]) => store.countFinishedBefore(status, this.#before(kept), occurrences, max)),
     );
     const finished = counted.reduce((total, { count, atLeast }) => ({
       count: total.count + count,
@@ -80,23 +83,26 @@ export class Pruner extends PeriodicService {
     if (age === undefined) return { finished, orphans: NOTHING, expired: NOTHING };
     const before = this.#before(age);
     const known = await this.#knownTypes();
-    const orphans = known === null ? NOTHING : await store.countOrphansBefore(known, before, most);
-    return { finished, orphans, expired: await store.countExpiredBefore(before, most) };
+    const orphans = known === null ? NOTHING : await store.countOrphansBefore(known, before, max);
+    return { finished, orphans, expired: await store.countExpiredBefore(before, max) };
   }
 
-  /** Null where no worker was seen for a day: nothing is known about who has handlers then, and nothing is an orphan. */
+  /**
+   * The task types that some worker has a handler for. Null if no worker was listed within a day and this process has
+   * no handlers either: then nothing counts as an orphan.
+   */
   async #knownTypes(): Promise<string[] | null> {
-    const listed = await this.#parts.store.findListedTaskTypes();
-    const isKnown = listed.length > 0 || this.#parts.knowsHandlers();
-    return isKnown ? [...listed, ...this.#parts.taskTypes()] : null;
+    const { store, registry } = this.#deps;
+    const listed = await store.findListedTaskTypes();
+    return listed.length > 0 || registry.isUsed ? [...listed, ...registry.taskTypes] : null;
   }
 
   async #pruneFinished(ages: ResolvedOptions['retention'], stopped = (): boolean => false): Promise<number> {
-    const { store } = this.#parts;
+    const { store } = this.#deps;
     let count = 0;
     for (const [status, age] of agesOf(ages)) {
       const before = this.#before(age);
-      const occurrences = this.#before(OCCURRENCES_KEPT);
+      const occurrences = this.#before(KEEP_OCCURRENCES_MS);
       count += await inBatches(() => store.pruneFinished(status, before, occurrences, BATCH), stopped);
     }
     return count;

@@ -3,20 +3,17 @@ import { VERSION } from '../config/version.js';
 import type { Clock } from '../domain/clock.js';
 import { ChronosError } from '../domain/errors.js';
 import type { EventName, LifecycleState } from '../domain/events.js';
-import type { WorkerLoad } from '../load.js';
+import type { WorkerLoad } from '../lifecycle/worker-load.js';
 import type { Listener } from '../runtime/event-bus.js';
 import { systemClock } from '../runtime/system-clock.js';
-import type { QueueBacklog } from '../store/backlog.js';
+import type { QueueBacklog } from '../store/jobs/counts.js';
 import { Backlog } from './backlog.js';
-import type { ErrorKind } from './error-kind.js';
+import { jobEventHandlers, workerEventHandlers } from './event-metrics.js';
+import { addGauges, LoopLag } from './gauges.js';
+import { type ErrorKind, HealthState } from './health-state.js';
 import { createInstruments } from './instruments.js';
-import { jobReactions } from './job-reactions.js';
-import { LoopLag } from './loop-lag.js';
-import { addReadings } from './readings.js';
-import { otherReactions } from './reactions.js';
-import { Tally } from './tally.js';
 
-/** What is needed of a Scheduler. */
+/** The part of a Scheduler that is measured. */
 export interface Observed {
   on<E extends EventName>(name: E, listener: Listener<E>): unknown;
   off<E extends EventName>(name: E, listener: Listener<E>): unknown;
@@ -26,55 +23,57 @@ export interface Observed {
 }
 
 export interface MetricsOptions {
-  /** Labels for every metric, beside those that the scrape adds. Default none. */
+  /** Labels of every metric, in addition to those that the scrape adds. Default none. */
   labels?: Record<string, string>;
-  /** Where the time comes from. Default: this machine. */
+  /** Source of the time. Default: this machine's clock. */
   clock?: Clock;
 }
 
-/** How a worker is, for probes. Durations in milliseconds. */
+/** The health of a worker, for probes. Durations in milliseconds. */
 export interface Health {
   state: LifecycleState;
-  /** Since it is Running; 0 when it is not. */
+  /** Time since it is Running; 0 if it is not. */
   uptime: number;
-  /** When a loop last went well that asks the database, by this machine's clock, and how long ago that is. */
+  /** When a loop that uses the database last succeeded, by this machine's clock. */
   lastGoodCycle: Date | null;
+  /** Time since `lastGoodCycle`. */
   sinceGoodCycle: number | null;
-  /** Whether the driver knows a server to write to. */
+  /** The driver is connected to a server that accepts writes. */
   isConnected: boolean;
-  /** The longest time this thread was blocked in the last seconds. */
+  /** The longest time that the event loop was blocked in the last seconds. */
   loopLag: number;
-  /** Share of claims and decisions about schedules that others did not win first, since the start. */
+  /** Share of claims and plans of schedules that this worker did not lose to other workers, since the start. */
   lockSuccess: number;
+  /** Share of the jobs of schedules that were enqueued, since the start. */
   pushSuccess: number;
-  /** Since the start. */
+  /** Errors since the start, by kind. */
   errors: Readonly<Record<ErrorKind, number>>;
 }
 
 export interface Metrics {
-  /** prom-client's; add your own metrics if you like. */
+  /** The registry of prom-client. You can add your own metrics to it. */
   readonly registry: Registry;
   readonly contentType: string;
-  /** Everything, in the text format of Prometheus. Asks the database at most every 15 seconds. */
+  /** All metrics in the Prometheus text format. Reads the database at most every 15 seconds. */
   text(): Promise<string>;
-  /** Asks the database nothing. */
+  /** Does not use the database. */
   health(): Health;
   /** Stops counting. */
   detach(): void;
 }
 
-const LABEL = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
+const LABEL_NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
-/** Counts and measures what a scheduler does, in a registry of its own. */
+/** Counts and measures what a scheduler does, in its own registry. */
 export function attachMetrics(scheduler: Observed, options: MetricsOptions = {}): Metrics {
   const { clock = systemClock, labels = {} } = options;
   const registry = new Registry();
-  registry.setDefaultLabels(checkedLabels({ ...labels }));
+  registry.setDefaultLabels(parseLabels({ ...labels }));
   const load = (): WorkerLoad => scheduler.load;
   const instruments = createInstruments(registry);
-  const tally = new Tally(instruments);
-  if (scheduler.state === 'Running') tally.runningSince = clock.monotonic();
-  const jobs = jobReactions(instruments, tally, load);
+  const health = new HealthState(instruments);
+  if (scheduler.state === 'Running') health.runningSince = clock.monotonic();
+  const jobs = jobEventHandlers(instruments, health, load);
   const lag = new LoopLag(clock);
   const backlog = new Backlog({
     clock,
@@ -82,10 +81,10 @@ export function attachMetrics(scheduler: Observed, options: MetricsOptions = {})
     finishedIn: jobs.finishedIn,
   });
   const uptime = (): number =>
-    tally.runningSince === undefined ? 0 : clock.monotonic() - tally.runningSince;
-  addReadings(registry, {
+    health.runningSince === undefined ? 0 : clock.monotonic() - health.runningSince;
+  addGauges(registry, {
     load,
-    tally,
+    health,
     lag,
     backlog,
     uptime,
@@ -93,13 +92,13 @@ export function attachMetrics(scheduler: Observed, options: MetricsOptions = {})
     version: VERSION,
   });
 
-  // The table pairs each name with the listener of its own event; the compiler cannot follow that through a loop.
-  const reactions = { ...jobs.reactions, ...otherReactions(instruments, tally, clock) } as Record<
+  // The table has the right listener type for each name; TypeScript loses that in a loop.
+  const handlers = { ...jobs.handlers, ...workerEventHandlers(instruments, health, clock) } as Record<
     EventName,
     Listener<EventName>
   >;
-  const names = Object.keys(reactions) as EventName[];
-  for (const name of names) scheduler.on(name, reactions[name]);
+  const names = Object.keys(handlers) as EventName[];
+  for (const name of names) scheduler.on(name, handlers[name]);
   return {
     registry,
     contentType: registry.contentType,
@@ -107,29 +106,32 @@ export function attachMetrics(scheduler: Observed, options: MetricsOptions = {})
     health: () => ({
       state: scheduler.state,
       uptime: uptime(),
-      lastGoodCycle: tally.lastGoodCycle?.at ?? null,
-      sinceGoodCycle: tally.lastGoodCycle === null ? null : clock.monotonic() - tally.lastGoodCycle.monotonic,
+      lastGoodCycle: health.lastGoodCycle?.at ?? null,
+      sinceGoodCycle:
+        health.lastGoodCycle === null ? null : clock.monotonic() - health.lastGoodCycle.monotonic,
       isConnected: load().connection?.isConnected ?? false,
       loopLag: lag.read().max,
-      lockSuccess: tally.locks.ratio,
-      pushSuccess: tally.pushes.ratio,
-      errors: { ...tally.errors },
+      lockSuccess: health.locks.ratio,
+      pushSuccess: health.pushes.ratio,
+      errors: { ...health.errors },
     }),
     detach: () => {
-      for (const name of names) scheduler.off(name, reactions[name]);
+      for (const name of names) scheduler.off(name, handlers[name]);
       lag.stop();
     },
   };
 }
 
-function checkedLabels(labels: Record<string, unknown>): Record<string, string> {
+function parseLabels(labels: Record<string, unknown>): Record<string, string> {
   for (const [name, value] of Object.entries(labels)) {
-    if (!LABEL.test(name) || typeof value !== 'string') {
+    if (!LABEL_NAME.test(name) || typeof value !== 'string') {
       throw new ChronosError(
         'INVALID_ARGUMENT',
-        `attachMetrics() labels are texts by a name of letters, digits and _, got ${JSON.stringify({ [name]: value })}`,
+        `attachMetrics() labels: names must consist of letters, digits and _, and values must be strings; got ${JSON.stringify({ [name]: value })}`,
       );
     }
   }
   return labels as Record<string, string>;
 }
+
+export { ERROR_KINDS, errorKind, type ErrorKind } from './health-state.js';

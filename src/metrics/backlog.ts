@@ -1,59 +1,59 @@
 import type { Clock } from '../domain/clock.js';
-import { within } from '../runtime/within.js';
-import type { QueueBacklog } from '../store/backlog.js';
+import { waitAtMost } from '../runtime/waiting.js';
+import type { QueueBacklog } from '../store/jobs/counts.js';
 
-/** The database is asked no more often than this, however many there are who scrape. Milliseconds. */
-const INTERVAL = 15_000;
-/** A scrape does not wait longer for it; what comes later is there for the next one. Milliseconds. */
-const LONGEST_WAIT = 1000;
+/** The database is read no more often than this, however often the metrics are scraped. */
+const MIN_INTERVAL_MS = 15_000;
+/** A scrape waits at most this long; a later result is used by the next scrape. */
+const MAX_WAIT_MS = 1000;
 
 export interface BacklogFigures extends QueueBacklog {
-  /** How long this process alone would take at its pace since the last look, in milliseconds. */
+  /** Milliseconds that this process alone would need, at its rate since the last read. */
   drain: number;
 }
 
-export interface BacklogParts {
+export interface BacklogDeps {
   clock: Clock;
   read: () => Promise<QueueBacklog[]>;
-  /** Jobs of the queue that were finished here, ever. */
+  /** How many jobs of the queue this process has finished since its start. */
   finishedIn: (queue: string) => number;
 }
 
-/** What waits in the queues: read from the database when somebody scrapes, and kept for a while. */
+/** The backlog of each queue, read from the database on a scrape and cached. */
 export class Backlog {
-  readonly #parts: BacklogParts;
+  readonly #deps: BacklogDeps;
   readonly #finished = new Map<string, number>();
-  #known: BacklogFigures[] = [];
+  #figures: BacklogFigures[] = [];
   #readAt: number;
-  #askedAt = -Infinity;
+  #requestedAt = -Infinity;
   #reading: Promise<void> | undefined;
 
-  constructor(parts: BacklogParts) {
-    this.#parts = parts;
-    this.#readAt = parts.clock.monotonic();
+  constructor(deps: BacklogDeps) {
+    this.#deps = deps;
+    this.#readAt = deps.clock.monotonic();
   }
 
   async figures(): Promise<readonly BacklogFigures[]> {
-    const { clock } = this.#parts;
-    if (this.#reading === undefined && clock.monotonic() - this.#askedAt >= INTERVAL) {
-      this.#askedAt = clock.monotonic();
+    const { clock } = this.#deps;
+    if (this.#reading === undefined && clock.monotonic() - this.#requestedAt >= MIN_INTERVAL_MS) {
+      this.#requestedAt = clock.monotonic();
       this.#reading = this.#read().finally(() => (this.#reading = undefined));
     }
-    if (this.#reading !== undefined) await within(clock, LONGEST_WAIT, this.#reading);
-    return this.#known;
+    if (this.#reading !== undefined) await waitAtMost(clock, MAX_WAIT_MS, this.#reading);
+    return this.#figures;
   }
 
-  /** Without an answer there are no figures: old ones would look as if all were well. */
+  /** After a failed read there are no figures: old ones would hide the problem. */
   async #read(): Promise<void> {
-    const found = await this.#parts.read().catch(() => []);
-    const now = this.#parts.clock.monotonic();
+    const found = await this.#deps.read().catch(() => []);
+    const now = this.#deps.clock.monotonic();
     const elapsed = now - this.#readAt;
     this.#readAt = now;
-    this.#known = found.map((one) => ({ ...one, drain: this.#drain(one, elapsed) }));
+    this.#figures = found.map((backlog) => ({ ...backlog, drain: this.#estimateDrain(backlog, elapsed) }));
   }
 
-  #drain({ queue, waiting }: QueueBacklog, elapsed: number): number {
-    const finished = this.#parts.finishedIn(queue);
+  #estimateDrain({ queue, waiting }: QueueBacklog, elapsed: number): number {
+    const finished = this.#deps.finishedIn(queue);
     const done = finished - (this.#finished.get(queue) ?? 0);
     this.#finished.set(queue, finished);
     if (waiting === 0) return 0;

@@ -1,18 +1,19 @@
 import {
-  readAuditEntry,
-  readAuditQuery,
   type AuditEntry,
   type AuditFilterOptions,
   type PageOptions,
+  parseAuditEntry,
+  parseAuditQuery,
 } from '../config/query-options.js';
 import type { Clock } from '../domain/clock.js';
+import { ChronosError, type ErrorCode } from '../domain/errors.js';
 import { newJobId } from '../store/bson.js';
-import type { AuditDocument } from '../store/documents.js';
+import type { AuditDocument } from '../store/schema/system-schemas.js';
 import type { Store } from '../store/store.js';
-import { badCursor, fromCursor, paged } from './cursor.js';
+import type { BulkProgress } from './bulk.js';
+import { fromCursor, invalidCursor, toPage } from './lists.js';
 
-/** How long entries are kept: 90 days, in milliseconds. */
-const KEPT = 90 * 86_400_000;
+const RETENTION_MS = 90 * 86_400_000;
 
 export type AuditView = Omit<AuditDocument, '_id' | 'expiresAt'> & { id: string };
 
@@ -21,7 +22,7 @@ export interface AuditPage {
   next: string | null;
 }
 
-/** Writes down who did what. Resolves once a majority has it. */
+/** Stores who did what. Resolves when the write is acknowledged by a majority. */
 export async function addAudit(
   store: Pick<Store, 'addAudit'>,
   clock: Clock,
@@ -34,29 +35,109 @@ export async function addAudit(
     filter = null,
     counts = null,
     requestId = null,
-  } = readAuditEntry(input);
+  } = parseAuditEntry(input);
   const at = clock.now();
   const entry: AuditDocument = {
     ...{ _id: newJobId(), at, who, action, target, filter, counts, requestId },
-    expiresAt: new Date(at.getTime() + KEPT),
+    expiresAt: new Date(at.getTime() + RETENTION_MS),
   };
   await store.addAudit(entry);
-  return auditView(entry);
+  return toAuditView(entry);
 }
 
-/** The newest first. */
+/** Newest first. */
 export async function listAudit(
   store: Pick<Store, 'listAudit'>,
   query: AuditFilterOptions & PageOptions,
 ): Promise<AuditPage> {
-  const { filter, limit, after: cursor } = readAuditQuery(query);
+  const { filter, limit, after: cursor } = parseAuditQuery(query);
   const after = fromCursor(cursor);
-  if (after?.at === null) throw badCursor();
+  if (after?.at === null) throw invalidCursor();
   const found = await store.listAudit({ filter, after, limit: limit + 1 });
-  const { items, next } = paged(found, limit, ({ at, _id }) => ({ at, id: _id }), auditView);
+  const { items, next } = toPage(found, limit, ({ at, _id }) => ({ at, id: _id }), toAuditView);
   return { entries: items, next };
 }
 
-function auditView({ _id, expiresAt: _expiresAt, ...fields }: AuditDocument): AuditView {
+function toAuditView({ _id, expiresAt: _expiresAt, ...fields }: AuditDocument): AuditView {
   return { id: _id, ...fields };
+}
+
+/** What a change was applied to, and how many documents it changed. */
+export type AuditDetails = Pick<AuditEntry, 'target' | 'filter' | 'counts'>;
+
+export interface AuditedChange<A> {
+  operations: { audit(entry: AuditEntry): Promise<unknown> };
+  who: string;
+  /** The HTTP API and the CLI use the same name for the same change. */
+  action: string;
+  requestId: string;
+  /** Details that are known before the change, such as its target. */
+  before: AuditDetails;
+  change: () => Promise<A>;
+  /** Details that are known after the change, such as counts. */
+  after: (result: A) => AuditDetails | 'refused';
+}
+
+/** A change that fails with one of these has changed nothing. */
+const REFUSALS: ReadonlySet<ErrorCode> = new Set([
+  'INVALID_ARGUMENT',
+  'INVALID_OPTIONS',
+  'INVALID_PAYLOAD',
+  'INVALID_SCHEDULE',
+  'SCHEDULE_NEVER_RUNS',
+  'JOB_NOT_FOUND',
+  'SCHEDULE_NOT_FOUND',
+  'SCHEDULE_EXISTS',
+  'SCHEDULE_IN_CODE',
+  'SCHEDULE_FROZEN',
+  'WRONG_STATE',
+  'LOCK_HELD',
+]);
+
+/**
+ * Records the attempt, makes the change, then records its result. No change is made without an entry. If an attempt has
+ * no second entry with the same request id, the process or the database failed in between and the result is unknown.
+ */
+export async function withAudit<A>(options: AuditedChange<A>): Promise<{ result: A; isRecorded: boolean }> {
+  const { operations, who, action, requestId, before, change, after } = options;
+  const record = (step: string, details: AuditDetails): Promise<unknown> =>
+    operations.audit({ who, action: `${action}${step}`, requestId, ...details });
+  await record(':attempted', before).catch(throwUnwritable);
+  let result: A;
+  try {
+    result = await change();
+  } catch (error) {
+    // After any other error the result is unknown: the attempt stays without a second entry.
+    if (isRefusal(error)) await succeeds(record(':refused', before));
+    throw error;
+  }
+  const details = after(result);
+  const recorded = details === 'refused' ? record(':refused', before) : record('', { ...before, ...details });
+  return { result, isRecorded: await succeeds(recorded) };
+}
+
+/** The audit details of a bulk change. */
+export function bulkCounts({ matched, changed, requested, refused }: BulkProgress): AuditDetails {
+  const refusedTotal = Object.values(refused).reduce((total, count) => total + count, 0);
+  return { counts: { matched, changed, requested, refused: refusedTotal } };
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof ChronosError && REFUSALS.has(error.code);
+}
+
+/** A ChronosError already says what is wrong (no connection, an invalid id). */
+function throwUnwritable(cause: unknown): never {
+  if (cause instanceof ChronosError) throw cause;
+  throw new ChronosError('AUDIT_UNWRITABLE', 'no change made: the audit entry could not be written', {
+    cause,
+  });
+}
+
+/** The change is already made: an error here would only make the caller repeat it. */
+function succeeds(work: Promise<unknown>): Promise<boolean> {
+  return work.then(
+    () => true,
+    () => false,
+  );
 }

@@ -1,53 +1,55 @@
-import { readJobFilter, type JobFilterOptions } from '../config/query-options.js';
-import { cancelJob, type CancelParts } from '../dispatch/cancel-job.js';
+import { type JobFilterOptions, parseJobFilter } from '../config/query-options.js';
+import type { Clock } from '../domain/clock.js';
 import { ChronosError } from '../domain/errors.js';
-import { FINISHED_STATUSES, type FinishedStatus, type JobStatus } from '../domain/job.js';
-import { checkReason } from '../domain/names.js';
-import { TRANSITIONS } from '../domain/transitions.js';
-import { placeOf, type Count, type JobFilter } from '../store/list-jobs.js';
-import type { Place } from '../store/pages.js';
+import { assertReason } from '../domain/identifiers.js';
+import { FINISHED_STATUSES, type FinishedStatus, type JobStatus } from '../domain/job/job.js';
+import { TRANSITIONS } from '../domain/job/transitions.js';
+import type { JobActions } from '../jobs/job-actions.js';
+import type { Count } from '../store/jobs/counts.js';
+import { type JobFilter, positionOf } from '../store/jobs/list.js';
+import type { PagePosition } from '../store/pagination.js';
 import type { Store } from '../store/store.js';
 
-const CHUNK = 200;
-/** Statements under way at once: a person's change must not take all connections from the jobs. */
-const AT_ONCE = 8;
+const BATCH_SIZE = 200;
+/** Low enough that a bulk change does not take all connections away from the jobs. */
+const CONCURRENT_WRITES = 8;
 
 export type BulkAction = 'retry' | 'cancel' | 'hold' | 'release';
 
-/** How far a change of many jobs has come. */
+/** Progress of a bulk change. */
 export interface BulkProgress {
-  /** Jobs that were found. */
+  /** Jobs that matched the filter. */
   matched: number;
   changed: number;
-  /** Of those: jobs that run, and whose worker was asked to cancel them. */
+  /** How many of the changed jobs are running: their worker was asked to cancel them. */
   requested: number;
-  /** Jobs that were left alone, by the status they had meanwhile, or `notFound`. */
+  /** Jobs that were not changed, counted by the status they had by then, or `notFound`. */
   refused: Record<string, number>;
 }
 
 export interface BulkAnswer extends BulkProgress {
-  /** The signal was aborted before all were done. */
+  /** The signal was aborted before all jobs were changed. */
   isAborted: boolean;
 }
 
 export interface BulkOptions {
-  /** Why; kept with jobs that are cancelled or held. */
+  /** The reason; it is stored with jobs that are cancelled or held. */
   reason?: string;
-  /** Called after every couple of hundred jobs. */
+  /** Called after each batch of 200 jobs. */
   onProgress?: (progress: BulkProgress) => void;
-  /** Ends it after the jobs under way. What was changed stays changed. */
+  /** Stops after the current batch. Jobs that were already changed stay changed. */
   signal?: AbortSignal;
 }
 
-export interface BulkParts extends CancelParts {
-  store: Pick<Store, 'cancel' | 'countJobs' | 'hold' | 'listJobs' | 'retry' | 'unhold'>;
-  engine: CancelParts['engine'] & { nudge(): void };
+export interface BulkDeps {
+  store: Pick<Store, 'listJobs'>;
+  clock: Clock;
+  jobs: JobActions;
 }
 
-/** What became of one job. */
-type Change = 'changed' | 'requested' | { refused: string };
+type ChangeResult = 'changed' | 'requested' | { refused: string };
 
-/** In the order jobs go through them: one that moves on meanwhile is met later, and not missed. */
+/** In the order jobs pass through them, so that a job that changes its status meanwhile is found later, not missed. */
 const STATUSES: Record<BulkAction, readonly JobStatus[]> = {
   retry: FINISHED_STATUSES,
   cancel: [...TRANSITIONS.cancel.from, 'RUNNING'],
@@ -55,120 +57,117 @@ const STATUSES: Record<BulkAction, readonly JobStatus[]> = {
   release: TRANSITIONS.unhold.from,
 };
 
-/** How many jobs an action would find. */
+/** How many jobs an action would match, up to `max`. */
 export async function countFor(
   store: Pick<Store, 'countJobs'>,
   action: BulkAction,
   filter: JobFilterOptions,
-  most: number,
+  max: number,
 ): Promise<Count> {
-  const counts = await Promise.all(filtersFor(action, filter).map((one) => store.countJobs(one, most)));
+  const counts = await Promise.all(filtersFor(action, filter).map((one) => store.countJobs(one, max)));
   const count = counts.reduce((total, one) => total + one.count, 0);
-  return { count: Math.min(count, most), atLeast: count > most || counts.some(({ atLeast }) => atLeast) };
+  return { count: Math.min(count, max), atLeast: count > max || counts.some(({ atLeast }) => atLeast) };
 }
 
 /**
- * Changes all jobs that match, one by one through the same guarded writes as a single one: whatever happens to a job in
- * between, it is changed legally or left alone. Doing it again, after an error or an abort, goes on with the rest.
+ * Changes every matching job with the same guarded write as a single change. If a job changed in the meantime, the write
+ * is still legal or changes nothing. After an error or an abort, calling it again continues with the remaining jobs.
  */
 export async function changeMany(
-  parts: BulkParts,
+  deps: BulkDeps,
   action: BulkAction,
   filter: JobFilterOptions,
   options: BulkOptions = {},
 ): Promise<BulkAnswer> {
   const { reason, onProgress, signal } = options;
-  checkReason(reason);
-  const filters = filtersFor(action, filter);
-  const createdUntil = parts.clock.now();
+  assertReason(reason);
+  const createdUntil = deps.clock.now();
   const progress: BulkProgress = { matched: 0, changed: 0, requested: 0, refused: {} };
-  // A job that was asked to end is met again among those that run.
-  const asked = new Set<string>();
-  for (const one of filters) {
-    for await (const ids of chunksOf(parts.store, { ...one, createdUntil })) {
+  // A job whose cancellation was requested may be found again under a later status.
+  const requested = new Set<string>();
+  for (const one of filtersFor(action, filter)) {
+    for await (const ids of batches(deps.store, { ...one, createdUntil })) {
       if (signal?.aborted === true) return { ...progress, isAborted: true };
-      const fresh = ids.filter((id) => !asked.has(id));
+      const fresh = ids.filter((id) => !requested.has(id));
       await forEach(fresh, async (id) => {
-        const change = await changeOne(parts, action, id, one.status, reason ?? null);
-        if (change === 'requested') asked.add(id);
-        note(progress, change);
+        const result = await changeOne(deps.jobs, action, id, one.status, reason);
+        if (result === 'requested') requested.add(id);
+        addResult(progress, result);
       });
       progress.matched += fresh.length;
-      parts.engine.nudge();
       onProgress?.({ ...progress, refused: { ...progress.refused } });
     }
   }
   return { ...progress, isAborted: false };
 }
 
-/** One for each status, the one that is asked for or all that the action is for. Retries are for FAILED unless said otherwise. */
+/** One filter per status: the requested one, or all that the action applies to. `retry` defaults to FAILED. */
 function filtersFor(action: BulkAction, input: JobFilterOptions): (JobFilter & { status: JobStatus })[] {
-  const { status, ...rest } = readJobFilter(input, `${action}Jobs() filter`);
+  const { status, ...rest } = parseJobFilter(input, `${action}Jobs() filter`);
   const allowed = STATUSES[action];
   if (status !== undefined && !allowed.includes(status)) {
     throw new ChronosError(
       'INVALID_ARGUMENT',
-      `${action}Jobs() is for jobs that are ${allowed.join(', ')}, got status '${status}'`,
+      `${action}Jobs(): status must be one of ${allowed.join(', ')}, got '${status}'`,
     );
   }
   const statuses = status !== undefined ? [status] : action === 'retry' ? (['FAILED'] as const) : allowed;
   return statuses.map((one) => ({ ...rest, status: one }));
 }
 
-async function* chunksOf(store: Pick<Store, 'listJobs'>, filter: JobFilter): AsyncGenerator<string[]> {
-  let after: Place | undefined;
+async function* batches(store: Pick<Store, 'listJobs'>, filter: JobFilter): AsyncGenerator<string[]> {
+  let after: PagePosition | undefined;
   for (;;) {
-    const jobs = await store.listJobs({ filter, after, limit: CHUNK });
+    const jobs = await store.listJobs({ filter, after, limit: BATCH_SIZE });
     const last = jobs.at(-1);
     if (last === undefined) return;
-    // Before they are changed: where they were is where the list goes on.
-    after = placeOf(filter, last);
+    // Take the position now: changing the jobs may change their place in the list.
+    after = positionOf(filter, last);
     yield jobs.map(({ _id }) => _id);
-    if (jobs.length < CHUNK) return;
+    if (jobs.length < BATCH_SIZE) return;
   }
 }
 
 async function changeOne(
-  parts: BulkParts,
+  jobs: JobActions,
   action: BulkAction,
   id: string,
   status: JobStatus,
-  reason: string | null,
-): Promise<Change> {
-  const { store, clock } = parts;
+  reason: string | undefined,
+): Promise<ChangeResult> {
   switch (action) {
     case 'retry': {
-      const answer = await store.retry(id, clock.now(), [status as FinishedStatus]);
-      return answer.retried ? 'changed' : { refused: answer.status ?? 'notFound' };
+      const result = await jobs.retry(id, [status as FinishedStatus]);
+      return result.retried ? 'changed' : { refused: result.status ?? 'notFound' };
     }
     case 'cancel': {
-      const answer = await cancelJob(parts, id, reason);
-      if (answer.answer === 'cancelled') return 'changed';
-      if (answer.answer === 'requested') return 'requested';
-      return { refused: answer.answer === 'alreadyFinished' ? answer.status : 'notFound' };
+      const result = await jobs.cancel(id, reason);
+      if (result.answer === 'cancelled') return 'changed';
+      if (result.answer === 'requested') return 'requested';
+      return { refused: result.answer === 'alreadyFinished' ? result.status : 'notFound' };
     }
     case 'hold':
     case 'release': {
-      const answer = await (action === 'hold' ? store.hold(id, reason, clock.now()) : store.unhold(id));
-      return answer.changed ? 'changed' : { refused: answer.status ?? 'notFound' };
+      const result = await (action === 'hold' ? jobs.hold(id, reason) : jobs.unhold(id));
+      return result.changed ? 'changed' : { refused: result.status ?? 'notFound' };
     }
   }
 }
 
-function note(progress: BulkProgress, change: Change): void {
-  if (typeof change === 'object') {
-    progress.refused[change.refused] = (progress.refused[change.refused] ?? 0) + 1;
+function addResult(progress: BulkProgress, result: ChangeResult): void {
+  if (typeof result === 'object') {
+    progress.refused[result.refused] = (progress.refused[result.refused] ?? 0) + 1;
     return;
   }
   progress.changed++;
-  if (change === 'requested') progress.requested++;
+  if (result === 'requested') progress.requested++;
 }
 
-/** A few at a time. The first that fails ends it, once those under way have ended. */
+/** Works on a few ids at a time. After an error it starts nothing new, waits for what is under way, then throws. */
 async function forEach(ids: readonly string[], work: (id: string) => Promise<void>): Promise<void> {
   const queue = [...ids];
   let failed = false;
-  const takeTurns = async (): Promise<void> => {
+  const workThroughQueue = async (): Promise<void> => {
     for (let id = queue.shift(); id !== undefined && !failed; id = queue.shift()) {
       await work(id).catch((error: unknown) => {
         failed = true;
@@ -176,7 +175,7 @@ async function forEach(ids: readonly string[], work: (id: string) => Promise<voi
       });
     }
   };
-  const results = await Promise.allSettled(Array.from({ length: AT_ONCE }, takeTurns));
+  const results = await Promise.allSettled(Array.from({ length: CONCURRENT_WRITES }, workThroughQueue));
   const rejected = results.find((result) => result.status === 'rejected');
   if (rejected !== undefined) throw rejected.reason;
 }

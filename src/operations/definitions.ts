@@ -1,81 +1,87 @@
+import type { ResolvedOptions } from '../config/options.js';
+import { VERSION } from '../config/version.js';
+import { nextRuns, occurrencesOf } from '../domain/calendar/occurrences.js';
 import type { Clock } from '../domain/clock.js';
-import { nextRuns, occurrencesOf } from '../domain/occurrences.js';
-import { canonicalJson, type ScheduleDefinition, type ScheduleDocument } from '../domain/schedule.js';
-import type { Definition } from '../schedules/definition.js';
-import { isMeantFor, type Definitions } from '../schedules/definitions.js';
+import {
+  canonicalJson,
+  type ScheduleDefinition,
+  type ScheduleDocument,
+} from '../domain/schedule/schedule.js';
+import type { HandlerRegistry } from '../handlers/handler-registry.js';
+import { type DefinitionRegistry, isForEnvironment } from '../schedules/definition/definition-registry.js';
+import type { Definition } from '../schedules/definition/definition.js';
 import type { Store } from '../store/store.js';
-import type { HandlerRegistry } from '../worker/handler-registry.js';
 
-const PREVIEWED = 3;
+const PREVIEWED_RUNS = 3;
 
-/** A definition in code, as it is loaded here. */
+/** A definition in code, as loaded in this process. */
 export interface DefinitionView extends ScheduleDefinition {
   name: string;
-  /** What it runs: its own handler, one of a task type, a built-in one. */
+  /** What it runs: its own handler, that of a task type, or a built-in one. */
   runs: { kind: string; label: string };
   dependsOn: readonly string[];
-  /** Meant for the environment of this process, and something is here to run it with. */
+  /** It applies to the environment of this process, and this process has its handler. */
   isServed: boolean;
   hasHandler: boolean;
-  /** As it is stored: null where no worker has registered it. */
+  /** The stored schedule; null if no worker has registered it yet. */
   stored: Pick<ScheduleDocument, 'isActive' | 'paused' | 'disabledReason' | 'nextRunAt' | 'lastRunAt'> | null;
-  /** The next few times, whether it is active or not. */
+  /** The next few occurrences, whether it is active or not. */
   nextRuns: Date[];
 }
 
-/** How a definition in code and the stored schedule of its name compare. */
+/** How a definition in code differs from the stored schedule of the same name. */
 export interface ScheduleDifference {
   name: string;
   /**
-   * `new`: not registered yet. `changed`: the next worker that starts writes it. `orphaned`: stored by code that is not here.
-   * `taken`: a schedule of the API has its name.
+   * `new`: not registered yet. `changed`: the next worker that starts updates it. `orphaned`: stored, but not defined in
+   * this process. `taken`: a schedule that was added through the API has this name.
    */
   state: 'same' | 'new' | 'changed' | 'orphaned' | 'taken';
   changes: { field: string; code: unknown; stored: unknown }[];
 }
 
-export interface DefinitionParts {
+export interface DefinitionDeps {
   store: Pick<Store, 'findSchedules' | 'findForeignDefinitions'>;
   clock: Clock;
-  definitions: Definitions;
+  definitions: DefinitionRegistry;
   registry: HandlerRegistry;
   environment: string;
 }
 
-export async function listDefinitions(parts: DefinitionParts): Promise<DefinitionView[]> {
-  const all = parts.definitions.all();
-  const stored = await storedFor(parts.store, all);
-  return all.map((definition) => definitionView(parts, definition, stored.get(definition.name)));
+export async function listDefinitions(deps: DefinitionDeps): Promise<DefinitionView[]> {
+  const definitions = deps.definitions.all();
+  const stored = await findStored(deps.store, definitions);
+  return definitions.map((definition) => toDefinitionView(deps, definition, stored.get(definition.name)));
 }
 
-/** Those in code in their order, then what is stored and not in code. */
-export async function diffSchedules(parts: DefinitionParts): Promise<ScheduleDifference[]> {
-  const all = parts.definitions.all();
-  const stored = await storedFor(parts.store, all);
-  const foreign = await parts.store.findForeignDefinitions(
-    all.map(({ name }) => name),
-    { isPerson: true },
+/** Definitions in code in their order, then stored schedules that are not in code. */
+export async function diffSchedules(deps: DefinitionDeps): Promise<ScheduleDifference[]> {
+  const definitions = deps.definitions.all();
+  const stored = await findStored(deps.store, definitions);
+  const orphaned = await deps.store.findForeignDefinitions(
+    definitions.map(({ name }) => name),
+    { limitTime: true },
   );
   return [
-    ...all.map((definition) => difference(definition, stored.get(definition.name))),
-    ...foreign.sort().map((name): ScheduleDifference => ({ name, state: 'orphaned', changes: [] })),
+    ...definitions.map((definition) => diff(definition, stored.get(definition.name))),
+    ...orphaned.sort().map((name): ScheduleDifference => ({ name, state: 'orphaned', changes: [] })),
   ];
 }
 
-async function storedFor(
-  store: DefinitionParts['store'],
+async function findStored(
+  store: DefinitionDeps['store'],
   definitions: readonly Definition[],
 ): Promise<Map<string, ScheduleDocument>> {
   if (definitions.length === 0) return new Map();
   const found = await store.findSchedules(
     definitions.map(({ name }) => name),
-    { isPerson: true },
+    { limitTime: true },
   );
   return new Map(found.map((schedule) => [schedule._id, schedule]));
 }
 
-function definitionView(
-  { registry, environment, clock }: DefinitionParts,
+function toDefinitionView(
+  { registry, environment, clock }: DefinitionDeps,
   { name, task, schedule, dependsOn }: Definition,
   stored: ScheduleDocument | undefined,
 ): DefinitionView {
@@ -88,19 +94,21 @@ function definitionView(
     ...schedule,
     dependsOn,
     hasHandler,
-    isServed: hasHandler && isMeantFor(schedule.environments, environment),
-    stored: stored === undefined ? null : stateOf(stored),
+    isServed: hasHandler && isForEnvironment(schedule.environments, environment),
+    stored: stored === undefined ? null : toStoredState(stored),
     nextRuns:
-      schedule.rule === null ? [] : nextRuns(occurrencesOf(schedule.rule, anchor), PREVIEWED, now, Infinity),
+      schedule.rule === null
+        ? []
+        : nextRuns(occurrencesOf(schedule.rule, anchor), PREVIEWED_RUNS, now, Infinity),
   };
 }
 
-function stateOf(stored: ScheduleDocument): DefinitionView['stored'] {
+function toStoredState(stored: ScheduleDocument): DefinitionView['stored'] {
   const { isActive, paused, disabledReason, nextRunAt, lastRunAt } = stored;
   return { isActive, paused, disabledReason, nextRunAt, lastRunAt };
 }
 
-function difference(
+function diff(
   { name, schedule, hash }: Definition,
   stored: ScheduleDocument | undefined,
 ): ScheduleDifference {
@@ -112,4 +120,23 @@ function difference(
     .filter((field) => canonicalJson(schedule[field]) !== canonicalJson(stored[field]))
     .map((field) => ({ field, code: schedule[field], stored: stored[field] }));
   return { name, state: 'changed', changes };
+}
+
+/** The settings of this process. Leaves out the connection string, which may contain a password. */
+export interface ConfigurationView {
+  version: string;
+  workerId: string;
+  /** Durations in milliseconds. */
+  options: Omit<ResolvedOptions, 'uri' | 'clock' | 'taskHandlers' | 'workerId'>;
+  /** Task types that it has handlers for. */
+  taskTypes: string[];
+}
+
+export function toConfigurationView(
+  options: ResolvedOptions,
+  registry: HandlerRegistry,
+  workerId: string,
+): ConfigurationView {
+  const { uri: _uri, clock: _clock, taskHandlers: _handlers, workerId: _workerId, ...shown } = options;
+  return { version: VERSION, workerId, options: shown, taskTypes: registry.taskTypes.sort() };
 }

@@ -1,72 +1,47 @@
-import type { ResolvedOptions } from '../config/options.js';
 import {
-  readJobFilter,
   type AuditEntry,
   type AuditFilterOptions,
   type ExecutionFilterOptions,
   type JobFilterOptions,
   type PageOptions,
+  parseJobFilter,
 } from '../config/query-options.js';
-import { parseDuration, type Duration } from '../domain/duration.js';
+import type { Duration } from '../domain/duration.js';
 import type { Instant } from '../domain/instant.js';
-import type { JobDocument } from '../domain/job.js';
-import type { PruneCounts, Pruner } from '../maintenance/pruner.js';
+import type { ExecutionView, JobDetails } from '../jobs/job-views.js';
+import type { SchedulerLifecycle } from '../lifecycle/lifecycle.js';
+import { enqueueDue } from '../lifecycle/pass.js';
+import type { PruneCounts } from '../maintenance/pruner.js';
 import { systemClock } from '../runtime/system-clock.js';
-import type { Definitions } from '../schedules/definitions.js';
-import { MOST_COUNTED } from '../store/bounded.js';
-import type { Count } from '../store/list-jobs.js';
-import type { Store } from '../store/store.js';
-import type { HandlerRegistry } from '../worker/handler-registry.js';
-import { addAudit, listAudit, type AuditPage, type AuditView } from './audit.js';
+import type { BackfillPreview } from '../schedules/stored/manual-runs.js';
+import type { Count } from '../store/jobs/counts.js';
+import { MAX_COUNTED } from '../store/query-limits.js';
+import { addAudit, type AuditPage, type AuditView, listAudit } from './audit.js';
+import { type BulkAction, type BulkAnswer, type BulkOptions, changeMany, countFor } from './bulk.js';
 import {
-  changeMany,
-  countFor,
-  type BulkAction,
-  type BulkAnswer,
-  type BulkOptions,
-  type BulkParts,
-} from './bulk.js';
-import { configurationOf, type ConfigurationView } from './configuration.js';
-import {
+  type ConfigurationView,
+  type DefinitionDeps,
+  type DefinitionView,
   diffSchedules,
   listDefinitions,
-  type DefinitionParts,
-  type DefinitionView,
   type ScheduleDifference,
+  toConfigurationView,
 } from './definitions.js';
-import { examine, type Finding } from './doctor.js';
-import { explainJob, type Explanation } from './explain.js';
+import { type Finding, runChecks } from './doctor/doctor.js';
+import { explainJob, type Explanation } from './explain/explain.js';
 import {
-  listExecutions,
-  listJobs,
-  showExecution,
-  showJob,
   type ExecutionPage,
   type JobPage,
+  listExecutions,
+  listJobs,
+  listWorkers,
+  showExecution,
+  showJob,
+  type WorkerView,
 } from './lists.js';
-import { previewBackfill, type BackfillPreview } from './preview-backfill.js';
-import { readStatus, type QueueView, type StatusView } from './status.js';
-import type { ExecutionView, JobDetails } from './views.js';
-import { listWorkers, type WorkerView } from './workers.js';
+import { type QueueView, readStatus, type StatusView } from './status.js';
 
-/** What a Scheduler knows before it is connected. */
-export interface OperationsGiven {
-  options: ResolvedOptions;
-  registry: HandlerRegistry;
-  definitions: Definitions;
-  workerId: string;
-  connect: () => Promise<OperationsParts>;
-}
-
-/** What a connected Scheduler gives to those who operate it. */
-export interface OperationsParts extends BulkParts {
-  store: Store;
-  pruner: Pick<Pruner, 'count'>;
-  /** Registers the definitions, makes the jobs that all schedules owe, and returns them. */
-  collect: () => Promise<JobDocument[]>;
-}
-
-/** What `collect()` made. */
+/** The jobs that `collect()` created. */
 export interface Collected {
   created: number;
   jobs: { id: string; schedule: string | null; scheduledFor: Date | null }[];
@@ -75,158 +50,153 @@ export interface Collected {
 type DeadFilter = Omit<JobFilterOptions, 'status'>;
 
 /**
- * Everything a person does with a running system, for the command line, the HTTP API and programs of your own. Reads
- * are bounded, whatever there is in the database; what changes something says so in its name.
+ * Everything a person does with a running system, for the command line, the HTTP API and your own programs. Reads are
+ * bounded, however much there is in the database; the names of the methods tell which ones change something.
  */
 export class Operations {
-  readonly #given: OperationsGiven;
+  readonly #lifecycle: SchedulerLifecycle;
 
-  constructor(given: OperationsGiven) {
-    this.#given = given;
+  constructor(lifecycle: SchedulerLifecycle) {
+    this.#lifecycle = lifecycle;
   }
 
-  /** Queues with counts, oldest waiting and drain estimate; throughput; workers. */
+  /** Queues with counts, oldest waiting job and drain estimate; throughput; workers. */
   async status(): Promise<StatusView> {
-    return readStatus(await this.#given.connect());
+    return readStatus(await this.#lifecycle.connect());
   }
 
   async listQueues(): Promise<QueueView[]> {
     return (await this.status()).queues;
   }
 
-  /** Worker processes of the last day, those that live first. */
+  /** Worker processes of the last day, live ones first. */
   async listWorkers(): Promise<WorkerView[]> {
-    const { store, clock } = await this.#given.connect();
+    const { store, clock } = await this.#lifecycle.connect();
     return listWorkers(store, clock);
   }
 
   /**
-   * A page of jobs: SCHEDULED ones as they are due, QUEUED and RUNNING ones with the longest first, others with the newest
-   * first. Without a status, of a schedule, and by the beginning of their ids: by id, backwards.
+   * A page of jobs. SCHEDULED jobs: the next due first; QUEUED and RUNNING: the longest first; others: the newest first.
+   * Without a status, of a schedule, and by the beginning of their ids: by id, descending.
    */
   async listJobs(query: JobFilterOptions & PageOptions = {}): Promise<JobPage> {
-    return listJobs(await this.#store(), query);
+    return listJobs((await this.#lifecycle.connect()).store, query);
   }
 
-  /** Jobs that FAILED, the newest first. */
+  /** A page of FAILED jobs, newest first. */
   async listDead(query: DeadFilter & PageOptions = {}): Promise<JobPage> {
-    return listJobs(await this.#store(), { ...query, status: 'FAILED' }, 'listDead() query');
+    const { store } = await this.#lifecycle.connect();
+    return listJobs(store, { ...query, status: 'FAILED' }, 'listDead() query');
   }
 
-  /** The job with its payload, result and attempts; null when there is none. */
+  /** The job with its payload, result and attempts; null if there is none. */
   async showJob(jobId: string): Promise<JobDetails | null> {
-    return showJob(await this.#store(), jobId);
+    return showJob((await this.#lifecycle.connect()).store, jobId);
   }
 
-  /** Why the job does not run, and when it will; also for an occurrence that has no job yet. Null when there is no such thing. */
+  /** Why the job does not run, and when it will; also for an occurrence that has no job yet. Null if there is none. */
   async explainJob(jobId: string): Promise<Explanation | null> {
-    return explainJob(await this.#given.connect(), jobId, this.#given.options.timezone);
+    const components = await this.#lifecycle.connect();
+    return explainJob(components, jobId, components.options.timezone);
   }
 
-  /** A page of the execution log, the newest first. */
+  /** A page of the execution log, newest first. */
   async listExecutions(query: ExecutionFilterOptions & PageOptions = {}): Promise<ExecutionPage> {
-    return listExecutions(await this.#store(), query);
+    return listExecutions((await this.#lifecycle.connect()).store, query);
   }
 
-  /** One attempt with its log lines, by its id `<job>:<fence>`; null when there is none. */
+  /** One attempt with its log lines, by its id `<job>:<fence>`; null if there is none. */
   async showExecution(id: string): Promise<ExecutionView | null> {
-    return showExecution(await this.#store(), id);
+    return showExecution((await this.#lifecycle.connect()).store, id);
   }
 
-  /** How many jobs match, up to ten thousand; or how many of them an action is for. */
+  /** How many jobs match, up to ten thousand; or how many of them an action applies to. */
   async countMatching(filter: JobFilterOptions, action?: BulkAction): Promise<Count> {
-    const store = await this.#store();
+    const { store } = await this.#lifecycle.connect();
     return action === undefined
-      ? store.countJobs(readJobFilter(filter, 'countMatching() filter'), MOST_COUNTED)
-      : countFor(store, action, filter, MOST_COUNTED);
+      ? store.countJobs(parseJobFilter(filter, 'countMatching() filter'), MAX_COUNTED)
+      : countFor(store, action, filter, MAX_COUNTED);
   }
 
-  /** Runs finished jobs again, as if they were new: those that FAILED, unless the filter says another status. */
+  /** Runs finished jobs again, as if they were new: FAILED ones, unless the filter has another status. */
   async retryJobs(filter: JobFilterOptions, options?: BulkOptions): Promise<BulkAnswer> {
-    return changeMany(await this.#given.connect(), 'retry', filter, options);
+    return changeMany(await this.#lifecycle.connect(), 'retry', filter, options);
   }
 
-  /** The same for jobs that FAILED. */
+  /** The same for FAILED jobs only. */
   async retryDead(filter: DeadFilter = {}, options?: BulkOptions): Promise<BulkAnswer> {
     return this.retryJobs({ ...filter, status: 'FAILED' }, options);
   }
 
-  /** Cancels jobs that wait, and asks the workers of those that run. */
+  /** Cancels waiting jobs, and asks the workers of running ones. */
   async cancelJobs(filter: JobFilterOptions, options?: BulkOptions): Promise<BulkAnswer> {
-    return changeMany(await this.#given.connect(), 'cancel', filter, options);
+    return changeMany(await this.#lifecycle.connect(), 'cancel', filter, options);
   }
 
-  /** Takes SCHEDULED jobs out of play. */
+  /** Keeps SCHEDULED jobs from running until they are released. */
   async holdJobs(filter: JobFilterOptions, options?: BulkOptions): Promise<BulkAnswer> {
-    return changeMany(await this.#given.connect(), 'hold', filter, options);
+    return changeMany(await this.#lifecycle.connect(), 'hold', filter, options);
   }
 
-  /** Puts held jobs back into play. */
+  /** Lets held jobs run when they are due. */
   async releaseJobs(filter: JobFilterOptions, options?: BulkOptions): Promise<BulkAnswer> {
-    return changeMany(await this.#given.connect(), 'release', filter, options);
+    return changeMany(await this.#lifecycle.connect(), 'release', filter, options);
   }
 
   /** How many jobs `prune(olderThan)` would remove, each up to ten thousand. */
   async countPrunable(olderThan?: Duration): Promise<Record<keyof PruneCounts, Count>> {
-    const age = olderThan === undefined ? undefined : parseDuration(olderThan, 'countPrunable() olderThan');
-    return (await this.#given.connect()).pruner.count(age, MOST_COUNTED);
+    return (await this.#lifecycle.connect()).pruner.count(olderThan, MAX_COUNTED);
   }
 
-  /** How many jobs a backfill from one instant to another, both included, would make, and in which pieces. */
+  /** How many jobs a backfill from one instant to another, both included, would create, and in which pieces. */
   async previewBackfill(id: string, from: Instant, to: Instant): Promise<BackfillPreview> {
-    const { store, clock } = await this.#given.connect();
-    return previewBackfill({ store, clock, timezone: this.#given.options.timezone }, id, from, to);
+    return (await this.#lifecycle.connect()).manualRuns.previewBackfill(id, from, to);
   }
 
-  /** Looks for what may be wrong with the installation, and says what to do about it. Changes nothing. */
+  /** Checks the installation for problems, each with advice. Changes nothing. */
   async doctor(): Promise<Finding[]> {
-    const { store, clock } = await this.#given.connect();
-    return examine({ store, clock, wallClock: systemClock });
+    const { store, clock } = await this.#lifecycle.connect();
+    return runChecks({ store, clock, wallClock: systemClock });
   }
 
-  /** The definitions in code that are loaded here, with their rules and next times. */
+  /** The definitions in the code of this process, with their rules and next times. */
   async listDefinitions(): Promise<DefinitionView[]> {
-    return listDefinitions(await this.#definitionParts());
+    return listDefinitions(await this.#definitionDeps());
   }
 
-  /** Compares the definitions in code with what is stored. */
+  /** Compares the definitions in code with the stored ones. */
   async diffSchedules(): Promise<ScheduleDifference[]> {
-    return diffSchedules(await this.#definitionParts());
+    return diffSchedules(await this.#definitionDeps());
   }
 
-  /** What this process would work with. Needs no connection. */
+  /** The settings this process would work with. Needs no connection. */
   configuration(): ConfigurationView {
-    const { options, registry, workerId, definitions } = this.#given;
-    // Defined ones count once they are frozen.
+    const { options, registry, workerId, definitions } = this.#lifecycle.deps;
+    // Definitions add their task types when they are frozen.
     definitions.all();
-    return configurationOf(options, registry, workerId);
+    return toConfigurationView(options, registry, workerId);
   }
 
-  /** One pass that only makes the jobs that schedules owe. */
+  /** Creates the jobs that schedules have due, and executes nothing. */
   async collect(): Promise<Collected> {
-    const made = await (await this.#given.connect()).collect();
-    const jobs = made.map(({ _id: id, schedule, scheduledFor }) => ({ id, schedule, scheduledFor }));
+    const created = await this.#lifecycle.trackPass(enqueueDue(this.#lifecycle));
+    const jobs = created.map(({ _id: id, schedule, scheduledFor }) => ({ id, schedule, scheduledFor }));
     return { created: jobs.length, jobs };
   }
 
-  /** Writes down who did what, for 90 days. Nothing here does so by itself; the command and the HTTP API do for every change. */
+  /** Records who did what, for 90 days. The CLI and the HTTP API do so for every change; the other methods here do not. */
   async audit(entry: AuditEntry): Promise<AuditView> {
-    const { store, clock } = await this.#given.connect();
+    const { store, clock } = await this.#lifecycle.connect();
     return addAudit(store, clock, entry);
   }
 
-  /** A page of what was written down, the newest first. */
+  /** A page of audit entries, newest first. */
   async listAudit(query: AuditFilterOptions & PageOptions = {}): Promise<AuditPage> {
-    return listAudit(await this.#store(), query);
+    return listAudit((await this.#lifecycle.connect()).store, query);
   }
 
-  async #store(): Promise<Store> {
-    return (await this.#given.connect()).store;
-  }
-
-  async #definitionParts(): Promise<DefinitionParts> {
-    const { definitions, registry, options } = this.#given;
-    const { store, clock } = await this.#given.connect();
-    return { store, clock, definitions, registry, environment: options.environment };
+  async #definitionDeps(): Promise<DefinitionDeps> {
+    const components = await this.#lifecycle.connect();
+    return { ...components, environment: components.options.environment };
   }
 }

@@ -1,45 +1,46 @@
 import type { Clock } from '../domain/clock.js';
-import { JOB_STATUSES, type JobStatus } from '../domain/job.js';
-import type { Count } from '../store/list-jobs.js';
-import type { RecentOutcomes } from '../store/recent-outcomes.js';
-import { MOST_COUNTED } from '../store/bounded.js';
-import type { DueHead } from '../store/due-heads.js';
+import { JOB_STATUSES, type JobStatus } from '../domain/job/job.js';
+import type { OldestDue } from '../store/jobs/due.js';
+import type { RecentOutcomes } from '../store/jobs/executions.js';
+import type { Count } from '../store/jobs/counts.js';
+import { MAX_COUNTED } from '../store/query-limits.js';
 import type { Store } from '../store/store.js';
-import { listWorkers, type WorkerView } from './workers.js';
+import { listWorkers, type WorkerView } from './lists.js';
 
-/** Queues, task types and priorities that are looked at one by one. */
-const MOST_HEADS = 1000;
-/** Milliseconds that this and counting per queue may take: far from the database each look costs a round trip. */
-const MOST_LOOKING = 2000;
-/** Throughput is that of the last five minutes. */
-const WINDOW = 300_000;
-const MINUTE = 60_000;
+/** Combinations of queue, task type and priority that are read one by one. */
+const MAX_COMBINATIONS = 1000;
+/** Time limit of these reads and of the counts per queue: each of them costs a round trip. */
+const MAX_READ_MS = 2000;
+const THROUGHPUT_WINDOW_MS = 300_000;
+const MINUTE_MS = 60_000;
 
-/** Of what there was no time to count. */
+/** The count of a queue when there was no time left to count it. */
 const UNCOUNTED: Count = { count: 0, atLeast: true };
 
-/** Outcomes after which an attempt's job does not come back by itself. */
-const ENDS: readonly string[] = ['completed', 'failed', 'cancelled', 'skipped'];
+/** Outcomes that end the job. */
+const TERMINAL_OUTCOMES: readonly string[] = ['completed', 'failed', 'cancelled', 'skipped'];
 
 export interface QueueView {
   queue: string;
   counts: Record<JobStatus, Count>;
-  /** SCHEDULED jobs whose time has come. */
+  /** SCHEDULED jobs that are due. */
   due: Count;
-  /** When the first of these became due, and for how many milliseconds it waits; null when there is none. */
+  /** When the oldest due job became due; null when none is due. */
   oldestDueAt: Date | null;
+  /** How long the oldest due job has been waiting, in milliseconds; null when none is due. */
   oldestWaiting: number | null;
-  /** Jobs that ended per minute, lately. */
+  /** Jobs finished per minute, over the last five minutes. */
   perMinute: number;
-  /** Milliseconds until what is due now is done at that rate; null when nothing ended lately, or when there was no time to count. A lower bound where `due` is one. */
+  /** Milliseconds until the jobs that are due now are done at that rate; null when no job finished recently, or when there was no time to count. A lower bound if `due` is one. */
   drainIn: number | null;
-  /** Live workers that serve it. */
+  /** Live workers that serve this queue. */
   workers: number;
 }
 
 export interface Throughput {
-  /** Attempts that ended in the last `window` milliseconds: five minutes, less when there were too many to count. */
+  /** Length of the window in milliseconds: five minutes, or less when there were too many attempts to count. */
   window: number;
+  /** Attempts that ended within the window. */
   attempts: number;
   perMinute: number;
   byOutcome: Record<string, number>;
@@ -47,48 +48,49 @@ export interface Throughput {
 
 export interface StatusView {
   at: Date;
-  /** All jobs there are, finished or not; past ten thousand of a status as far as the server knows without counting. */
+  /** All stored jobs, finished or not. With more than ten thousand of one status, this is MongoDB's own estimate. */
   stored: number;
   totals: Record<JobStatus, Count>;
   due: Count;
   queues: QueueView[];
   throughput: Throughput;
   workers: WorkerView[];
-  /** Of the live workers: handlers that run, and could run. */
+  /** Handlers that are running in live workers. */
   running: number;
+  /** The sum of the concurrency of live workers. */
   slots: number;
   /**
-   * False when there are more queues, task types and priorities than there was time to look at: a queue may wait for longer
-   * than it says, and have more jobs than the lower bound of 0 that stands where nothing was counted.
+   * False when there were more queues, task types and priorities than could be read in time. Some queues may then be
+   * missing, have an older job than shown, or be counted as "at least 0".
    */
   isComplete: boolean;
 }
 
-export interface StatusParts {
+export interface StatusDeps {
   store: Pick<
     Store,
     | ('countByQueue' | 'countDue' | 'countJobs' | 'countRecentOutcomes')
-    | ('estimateJobs' | 'findDueHeads' | 'findWaitingQueues' | 'findWorkers')
+    | ('estimateJobs' | 'findOldestDue' | 'findWaitingQueues' | 'findWorkers')
   >;
   clock: Clock;
 }
 
-/** Everything at one glance. Reads at most ten thousand documents of each status, whatever there is. */
-export async function readStatus({ store, clock }: StatusParts): Promise<StatusView> {
+/** Reads at most ten thousand documents of each status, however many are stored. */
+export async function readStatus({ store, clock }: StatusDeps): Promise<StatusView> {
   const at = clock.now();
-  const end = clock.monotonic() + MOST_LOOKING;
-  const isOver = (): boolean => clock.monotonic() > end;
-  const [{ heads, isComplete }, waiting, estimate, workers, recent, counted] = await Promise.all([
-    store.findDueHeads({ now: at, most: MOST_HEADS, isOver }),
-    store.findWaitingQueues(MOST_HEADS, isOver),
+  const end = clock.monotonic() + MAX_READ_MS;
+  const isTimeUp = (): boolean => clock.monotonic() > end;
+  const [{ oldestDue, isComplete }, waiting, estimate, workers, recent, counted] = await Promise.all([
+    store.findOldestDue({ now: at, max: MAX_COMBINATIONS, isTimeUp }),
+    store.findWaitingQueues(MAX_COMBINATIONS, isTimeUp),
     store.estimateJobs(),
     listWorkers(store, clock),
-    store.countRecentOutcomes(new Date(at.getTime() - WINDOW), MOST_COUNTED),
-    countOthers(store),
+    store.countRecentOutcomes(new Date(at.getTime() - THROUGHPUT_WINDOW_MS), MAX_COUNTED),
+    countUnscheduled(store),
   ]);
   const live = workers.filter(({ isLive }) => isLive);
   const names = new Set([
-    ...heads.map(({ queue }) => queue),
+    ...oldestDue.map(({ queue }) => queue),
     ...waiting.queues,
     ...live.flatMap(({ queues }) => queues),
     ...[...counted.values()].flatMap(({ byQueue }) => [...byQueue.keys()]),
@@ -97,40 +99,43 @@ export async function readStatus({ store, clock }: StatusParts): Promise<StatusV
   const queues: QueueView[] = [];
   let isCounted = true;
   for (const queue of [...names].sort()) {
-    isCounted &&= !isOver();
+    isCounted &&= !isTimeUp();
     const [scheduled, due] = isCounted
       ? await Promise.all([
-          store.countJobs({ status: 'SCHEDULED', queue }, MOST_COUNTED),
-          store.countDue(queue, at, MOST_COUNTED),
+          store.countJobs({ status: 'SCHEDULED', queue }, MAX_COUNTED),
+          store.countDue(queue, at, MAX_COUNTED),
         ])
       : [UNCOUNTED, UNCOUNTED];
-    const oldestDueAt = oldestDue(heads, queue);
-    const perMinute = ended(recent, queue) / (window / MINUTE);
+    const oldestDueAt = findOldestDueAt(oldestDue, queue);
+    const perMinute = countFinished(recent, queue) / (window / MINUTE_MS);
     queues.push({
       queue,
-      counts: countsOf((status) =>
+      counts: countsByStatus((status) =>
         status === 'SCHEDULED'
           ? scheduled
-          : { count: counted.get(status)?.byQueue.get(queue) ?? 0, atLeast: isCut(counted, status) },
+          : {
+              count: counted.get(status)?.byQueue.get(queue) ?? 0,
+              atLeast: totalOf(counted, status).atLeast,
+            },
       ),
       due,
       oldestDueAt,
       oldestWaiting: oldestDueAt === null ? null : at.getTime() - oldestDueAt.getTime(),
       perMinute,
-      drainIn: drainIn(due, perMinute),
+      drainIn: estimateDrain(due, perMinute),
       workers: live.filter((worker) => worker.queues.includes(queue)).length,
     });
   }
-  const totals = countsOf((status) =>
+  const totals = countsByStatus((status) =>
     status === 'SCHEDULED' ? sum(queues.map(({ counts }) => counts.SCHEDULED)) : totalOf(counted, status),
   );
   return {
     at,
-    stored: storedOf(estimate, Object.values(totals), waiting.isComplete && isCounted),
+    stored: totalStored(estimate, Object.values(totals), waiting.isComplete && isCounted),
     totals,
     due: sum(queues.map(({ due }) => due)),
     queues,
-    throughput: throughputOf(recent, window),
+    throughput: toThroughput(recent, window),
     workers,
     running: live.reduce((total, { running }) => total + running, 0),
     slots: live.reduce((total, { concurrency }) => total + concurrency, 0),
@@ -141,54 +146,50 @@ export async function readStatus({ store, clock }: StatusParts): Promise<StatusV
 type Unscheduled = Exclude<JobStatus, 'SCHEDULED'>;
 type Counted = ReadonlyMap<JobStatus, { total: Count; byQueue: ReadonlyMap<string, number> }>;
 
-async function countOthers(store: Pick<Store, 'countByQueue'>): Promise<Counted> {
+async function countUnscheduled(store: Pick<Store, 'countByQueue'>): Promise<Counted> {
   const statuses = JOB_STATUSES.filter((status): status is Unscheduled => status !== 'SCHEDULED');
   return new Map(
     await Promise.all(
-      statuses.map(async (status) => [status, await store.countByQueue(status, MOST_COUNTED)] as const),
+      statuses.map(async (status) => [status, await store.countByQueue(status, MAX_COUNTED)] as const),
     ),
   );
 }
 
-/** Heads are the first of their queue, task type and priority, so that the first of the queue is among them. */
-function oldestDue(heads: readonly DueHead[], queue: string): Date | null {
-  const due = heads.filter((head) => head.queue === queue);
+/** `oldestDue` has the oldest due job of each queue, task type and priority, so the oldest of the queue is one of them. */
+function findOldestDueAt(oldestDue: readonly OldestDue[], queue: string): Date | null {
+  const due = oldestDue.filter((job) => job.queue === queue);
   return due.length === 0 ? null : new Date(Math.min(...due.map(({ nextRunAt }) => nextRunAt.getTime())));
 }
 
-function ended({ outcomes }: RecentOutcomes, queue: string): number {
+function countFinished({ outcomes }: RecentOutcomes, queue: string): number {
   return outcomes
-    .filter((group) => group.queue === queue && ENDS.includes(group.outcome))
+    .filter((group) => group.queue === queue && TERMINAL_OUTCOMES.includes(group.outcome))
     .reduce((total, { count }) => total + count, 0);
 }
 
-/** The server's own figure can be wrong for good once it was killed: it stands in only where not all was counted. */
-function storedOf(estimate: number, totals: readonly Count[], isComplete: boolean): number {
+/** MongoDB's estimate can stay wrong after an unclean shutdown, so it is used only if not everything was counted. */
+function totalStored(estimate: number, totals: readonly Count[], isComplete: boolean): number {
   const { count, atLeast } = sum(totals);
   return atLeast || !isComplete ? Math.max(estimate, count) : count;
 }
 
-function drainIn({ count, atLeast }: Count, perMinute: number): number | null {
+function estimateDrain({ count, atLeast }: Count, perMinute: number): number | null {
   if (count === 0) return atLeast ? null : 0;
-  return perMinute === 0 ? null : (count / perMinute) * MINUTE;
+  return perMinute === 0 ? null : (count / perMinute) * MINUTE_MS;
 }
 
-function throughputOf({ outcomes }: RecentOutcomes, window: number): Throughput {
+function toThroughput({ outcomes }: RecentOutcomes, window: number): Throughput {
   const byOutcome: Record<string, number> = {};
   for (const { outcome, count } of outcomes) byOutcome[outcome] = (byOutcome[outcome] ?? 0) + count;
   const attempts = outcomes.reduce((total, { count }) => total + count, 0);
-  return { window, attempts, perMinute: attempts / (window / MINUTE), byOutcome };
+  return { window, attempts, perMinute: attempts / (window / MINUTE_MS), byOutcome };
 }
 
-function countsOf(count: (status: JobStatus) => Count): Record<JobStatus, Count> {
+function countsByStatus(count: (status: JobStatus) => Count): Record<JobStatus, Count> {
   return Object.fromEntries(JOB_STATUSES.map((status) => [status, count(status)])) as Record<
     JobStatus,
     Count
   >;
-}
-
-function isCut(counted: Counted, status: JobStatus): boolean {
-  return totalOf(counted, status).atLeast;
 }
 
 function totalOf(counted: Counted, status: JobStatus): Count {

@@ -1,30 +1,30 @@
-import { ChronosError, type ErrorCode } from '../domain/errors.js';
+import { ChronosError, type ErrorCode, toError, redactError } from '../domain/errors.js';
+import { printable } from '../domain/text.js';
 
-/** How a process of Chronos ends. The table below says what each means. */
-export const EXIT = { fine: 0, wrong: 1, usage: 2, unreachable: 3, jobFailed: 4, overruns: 5 } as const;
+export const EXIT = { success: 0, failure: 1, usage: 2, unreachable: 3, jobFailed: 4, overruns: 5 } as const;
 
 export const EXIT_CODES: readonly { code: number; meaning: string }[] = [
-  { code: EXIT.fine, meaning: 'all is well, or stopped cleanly' },
+  { code: EXIT.success, meaning: 'success, or stopped cleanly' },
   {
-    code: EXIT.wrong,
+    code: EXIT.failure,
     meaning:
-      'something is wrong or not all was done: work left behind, a finding of doctor, nothing of that id, an answer of no',
+      'a problem, or not everything was done: jobs left unfinished, a problem found by doctor, no such id, not confirmed',
   },
   {
     code: EXIT.usage,
     meaning:
-      'wrong usage or set-up: command, option, argument, environment or handlers, a database that is not installed, or a question with nobody there to answer it',
+      'wrong usage or setup: command, option, argument, environment, handlers, a database that is not installed, or a confirmation without a terminal',
   },
-  { code: EXIT.unreachable, meaning: 'MongoDB is not reachable, or was lost on the way' },
+  { code: EXIT.unreachable, meaning: 'MongoDB is unreachable, or the connection was lost' },
   {
     code: EXIT.jobFailed,
-    meaning: 'a job failed: one of the pass of `run`, or the one that `dispatch --wait` waited for',
+    meaning: 'a job failed: in the pass of `run`, or the one that `dispatch --wait` waited for',
   },
   { code: EXIT.overruns, meaning: 'too many ticks of `daemon` in a row took too long' },
 ];
 
-/** How the process was called or set up: starting it again does not mend that. */
-const USAGE: ReadonlySet<ErrorCode> = new Set([
+/** Errors in how the process was called or set up: a restart does not help. */
+const USAGE_ERRORS: ReadonlySet<ErrorCode> = new Set([
   'INVALID_OPTIONS',
   'INVALID_ARGUMENT',
   'INVALID_PAYLOAD',
@@ -41,7 +41,7 @@ const USAGE: ReadonlySet<ErrorCode> = new Set([
   'NOT_INSTALLED',
 ]);
 
-/** Also one of another copy of this package, which a module with handlers may bring. */
+/** Also true for an error of another copy of this package, which the module with the handlers may have loaded. */
 export function isChronosError(error: unknown): error is ChronosError {
   return (
     error instanceof ChronosError ||
@@ -49,14 +49,41 @@ export function isChronosError(error: unknown): error is ChronosError {
   );
 }
 
-/** Of a worker and a command alike. The database may also go away in the middle: then an error of the driver says so. */
+/** The connection may also be lost later: then the error comes from the driver. */
 export async function exitCodeOf(thrown: unknown): Promise<number> {
   if (isChronosError(thrown)) {
     if (thrown.code === 'MONGODB_UNREACHABLE') return EXIT.unreachable;
     if (thrown.code === 'AUDIT_UNWRITABLE') return exitCodeOf(thrown.cause);
-    return USAGE.has(thrown.code) ? EXIT.usage : EXIT.wrong;
+    return USAGE_ERRORS.has(thrown.code) ? EXIT.usage : EXIT.failure;
   }
-  // Loaded here: a page of help has no need of the driver.
-  const { isUncertain } = await import('../store/faults.js');
-  return isUncertain(thrown) ? EXIT.unreachable : EXIT.wrong;
+  // Imported here, so that help pages do not load the driver.
+  const { isResultUnknown } = await import('../store/mongo-errors.js');
+  return isResultUnknown(thrown) ? EXIT.unreachable : EXIT.failure;
+}
+
+/**
+ * The lines that a process prints before it exits with an error. A ChronosError has one problem per line. Other errors
+ * may contain a password, which is redacted. Control characters are made printable.
+ */
+export function formatError(thrown: unknown): string[] {
+  const error = toError(thrown);
+  if (!isChronosError(error)) return [formatForeignError(error)];
+  // The cause says why the audit entry could not be written: a missing permission, a full disk.
+  const cause = error.code === 'AUDIT_UNWRITABLE' ? [formatForeignError(toError(error.cause))] : [];
+  return [...error.message.split('\n').map(printable), ...cause];
+}
+
+function formatForeignError(error: Error): string {
+  return printable(`${error.name}: ${redactError(error).message}`);
+}
+
+const EXIT_GRACE_MS = 2000;
+
+/** Chronos leaves nothing open that keeps the process alive; the module with the handlers may. */
+export function exitAfterGrace(code: number): void {
+  process.exitCode = code;
+  setTimeout(() => {
+    console.error('the handlers left something open that keeps the process alive: exiting anyway');
+    process.exit(code);
+  }, EXIT_GRACE_MS).unref();
 }

@@ -1,14 +1,14 @@
-import { pino, type Logger } from 'pino';
+import { type Logger, pino } from 'pino';
 import pretty from 'pino-pretty';
 import type { WorkerSettings } from '../config/environment.js';
-import { escapedJson, printable } from '../domain/printable.js';
+import { escapedJson, printable } from '../domain/text.js';
 
-/** Where the lines of a process go: its standard output, or its standard error where that is taken by an answer. */
+/** Standard output, or standard error for a command that prints its result to standard output. */
 export type LogStream = 'stdout' | 'stderr';
 
 const DESCRIPTOR = { stdout: 1, stderr: 2 } as const;
 
-/** Pino adds the messages of all causes, and those of the driver say the same three times; the stack has them. */
+/** Pino appends the messages of all causes, and those of the driver repeat each other; the stack contains them anyway. */
 const serializers = {
   err: (error: Error): object => Object.assign(pino.stdSerializers.err(error), { message: error.message }),
 };
@@ -20,7 +20,7 @@ export function createLogger(
   const { isTTY } = process[to];
   const format = logFormat ?? (isTTY ? 'pretty' : 'json');
   if (format === 'json') {
-    // Pino escapes only what JSON requires, and a file of lines is shown on a terminal sooner or later.
+    // Pino escapes only what JSON requires, but people also read log files on terminals.
     const hooks = { streamWrite: escapedJson };
     return pino({ level: logLevel, hooks, serializers }, pino.destination(DESCRIPTOR[to]));
   }
@@ -31,13 +31,13 @@ export function createLogger(
     hideObject: true,
     ignore: 'pid,hostname',
     translateTime: 'SYS:HH:MM:ss.l',
-    messageFormat: lineOf,
+    messageFormat: formatLine,
   });
   return pino({ level: logLevel, serializers }, stream);
 }
 
-/** What was stored, or thrown, must not reach the terminal as it is. */
-function lineOf({ msg, err, jobId }: Record<string, unknown>): string {
+/** Stored values and error messages may contain control characters, so the line is made printable. */
+function formatLine({ msg, err, jobId }: Record<string, unknown>): string {
   const reason = (err as { message?: unknown } | undefined)?.message;
   const error = typeof reason === 'string' && reason !== '' ? `: ${reason}` : '';
   return printable(`${String(msg)}${error}${typeof jobId === 'string' ? `  [${jobId}]` : ''}`);

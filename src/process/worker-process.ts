@@ -1,49 +1,55 @@
-import type { PassOptions } from '../config/call-options.js';
 import type { WorkerSettings } from '../config/environment.js';
-import { whileServing } from '../http/for-worker.js';
-import type { PassReport } from '../run-once.js';
+import type { PassOptions } from '../config/method-options.js';
+import type { Clock } from '../domain/clock.js';
+import { withHttpServer } from '../http/with-http-server.js';
+import type { PassReport } from '../lifecycle/pass.js';
 import { attachLogger, type LogTarget } from '../runtime/logger.js';
 import { systemClock } from '../runtime/system-clock.js';
 import { Scheduler } from '../scheduler.js';
 import { EXIT } from './exit.js';
-import { loadHandlers } from './handlers.js';
-import { exitOnSecondSignal } from './signals.js';
+import { loadHandlers } from './load-handlers.js';
 
-// What `node dist/worker.js` and the commands `work`, `run` and `daemon` have in common.
+// Shared by `node dist/worker.js` and the commands `work`, `run` and `daemon`. Each mode resolves to an exit code.
 
-/** A scheduler with the handlers of the settings, whose events are logged; not started. */
+/** Two signals closer together than this count as one: npm and the terminal may both forward the same Ctrl-C. */
+const SAME_SIGNAL_MS = 500;
+
+/** Creates a scheduler, attaches the logger and loads the handlers. Does not start it. */
 export async function openWorker(settings: WorkerSettings, log: LogTarget): Promise<Scheduler> {
   const scheduler = new Scheduler(settings.options);
   attachLogger(scheduler, log);
   if (settings.handlers === undefined)
-    log.warn({}, 'HANDLERS is not set: this worker has no handlers and will only sweep and prune');
+    log.warn({}, 'HANDLERS is not set: this worker has no handlers and only sweeps and prunes');
   else await loadHandlers(scheduler, settings.handlers);
-  log.info({ workerId: scheduler.workerId }, `worker ${scheduler.workerId} connects to MongoDB`);
+  log.info({ workerId: scheduler.workerId }, `worker ${scheduler.workerId} is connecting to MongoDB`);
   return scheduler;
 }
 
-/** Works until it is told to stop. Resolves to the exit code, as all of these do. */
+/** Runs until a signal stops it. */
 export async function work(scheduler: Scheduler, { http }: WorkerSettings, log: LogTarget): Promise<number> {
-  const { left } = await whileServing(scheduler, http, log, () => {
+  const { left } = await withHttpServer(scheduler, http, log, () => {
     exitOnSecondSignal(systemClock, log);
     return scheduler.forever();
   });
   for (const { id, taskType } of left)
-    log.warn({ jobId: id, taskType }, `${taskType} was left unfinished; its lock runs out by itself`);
-  return left.length === 0 ? EXIT.fine : EXIT.wrong;
+    log.warn(
+      { jobId: id, taskType },
+      `${taskType} was left unfinished; another worker recovers it when its lock expires`,
+    );
+  return left.length === 0 ? EXIT.success : EXIT.failure;
 }
 
-/** One pass for system cron; the exit code says whether anything failed. */
+/** One pass, for system cron. */
 export async function run(scheduler: Scheduler, _: WorkerSettings, log: LogTarget): Promise<number> {
   const { entries, executed, failed } = await pass(scheduler, log);
   for (const { name, result, reason, jobId } of entries) {
     log.info({ name, result, reason, jobId }, `${name}: ${result}${reason === null ? '' : ` (${reason})`}`);
   }
-  log.info({ executed, failed }, `pass over: ${executed} due jobs executed, ${failed} attempts failed`);
-  return failed === 0 ? EXIT.fine : EXIT.jobFailed;
+  log.info({ executed, failed }, `pass finished: ${executed} due jobs executed, ${failed} attempts failed`);
+  return failed === 0 ? EXIT.success : EXIT.jobFailed;
 }
 
-/** A pass at every tick until it is told to stop. */
+/** A pass at every tick, until a signal stops it. */
 export async function daemon(
   scheduler: Scheduler,
   settings: WorkerSettings,
@@ -52,10 +58,10 @@ export async function daemon(
   exitOnSecondSignal(systemClock, log);
   const { ticks, overruns, reason } = await scheduler.daemon(settings.daemon);
   log.info({ ticks, overruns, reason }, `daemon ended after ${ticks} ticks, ${overruns} of them overran`);
-  return reason === 'overruns' ? EXIT.overruns : EXIT.fine;
+  return reason === 'overruns' ? EXIT.overruns : EXIT.success;
 }
 
-/** One pass; a signal lets what runs end, and begins nothing more. Closes the scheduler. */
+/** One pass, then closes the scheduler. After a signal, running jobs may finish and no more are started. */
 export async function pass(
   scheduler: Scheduler,
   log: LogTarget,
@@ -70,4 +76,23 @@ export async function pass(
     await scheduler.stop();
     process.off('SIGINT', stop).off('SIGTERM', stop);
   }
+}
+
+/**
+ * The first signal stops gracefully (the caller listens for it); a second one ends the process immediately. Call this
+ * right before the caller starts to listen: once any listener exists, a signal no longer ends the process by itself.
+ */
+export function exitOnSecondSignal(clock: Pick<Clock, 'monotonic'>, log: LogTarget): void {
+  let firstAt: number | undefined;
+  const onSignal = (signal: string): void => {
+    const now = clock.monotonic();
+    if (firstAt === undefined) {
+      firstAt = now;
+      log.info({}, `${signal} received, stopping (send it again to stop immediately)`);
+    } else if (now - firstAt > SAME_SIGNAL_MS) {
+      log.warn({}, `${signal} received again, stopping immediately`);
+      process.exit(EXIT.failure);
+    }
+  };
+  process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
 }

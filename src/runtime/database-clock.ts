@@ -1,7 +1,10 @@
 import type { Clock } from '../domain/clock.js';
 import { monotonic, sleep } from './system-clock.js';
 
+/** Round trips of one measurement; the shortest one counts. */
 const SAMPLES = 3;
+/** A process that only dispatches has no heartbeat, which would measure the clock regularly. */
+const STALE_AFTER_MS = 60_000;
 
 /** The database's time at one instant of this process's monotonic clock. */
 export interface ClockAnchor {
@@ -10,53 +13,59 @@ export interface ClockAnchor {
 }
 
 /**
- * The database's time, carried by the monotonic clock between measurements, so that a wrong or jumping wall clock
- * of this machine changes nothing. Until the first measurement it is this machine's time.
+ * The time of an anchor, carried forward by the monotonic clock: a wrong or jumping wall clock of this machine changes
+ * nothing. Until an anchor is set, it is this machine's time.
  */
-export class DatabaseClock implements Clock {
+export class AnchoredClock implements Clock {
   readonly monotonic = monotonic;
   readonly sleep = sleep;
-  #anchor: ClockAnchor = { epoch: new Date().getTime(), monotonic: monotonic() };
+  anchor: ClockAnchor = { epoch: new Date().getTime(), monotonic: monotonic() };
+
+  now(): Date {
+    return new Date(this.anchor.epoch + monotonic() - this.anchor.monotonic);
+  }
+}
+
+/** The database's time: anchored by measuring it, again and again. */
+export class DatabaseClock extends AnchoredClock {
+  readonly #readServerTime: () => Promise<Date>;
   #error = Infinity;
   #measuredAt = -Infinity;
 
-  /** Half the round trip of the measurement in force: the offset is known this well, in milliseconds. */
+  constructor({ readServerTime }: { readServerTime: () => Promise<Date> }) {
+    super();
+    this.#readServerTime = readServerTime;
+  }
+
+  /** How exact the last measurement was, in milliseconds: half of its round trip. */
   get error(): number {
     return this.#error;
   }
 
-  /** Milliseconds since the last measurement, by either clock of this machine: one of them stands still in a suspend. */
+  /** Milliseconds since the last measurement. By both clocks of this machine: one of them stops during a suspend. */
   get age(): number {
-    return Math.max(monotonic() - this.#anchor.monotonic, Math.abs(new Date().getTime() - this.#measuredAt));
+    return Math.max(monotonic() - this.anchor.monotonic, Math.abs(new Date().getTime() - this.#measuredAt));
   }
 
-  get anchor(): ClockAnchor {
-    return this.#anchor;
-  }
-
-  set anchor(anchor: ClockAnchor) {
-    this.#anchor = anchor;
-  }
-
-  now(): Date {
-    return new Date(this.#anchor.epoch + monotonic() - this.#anchor.monotonic);
-  }
-
-  /** Asks the server a few times and keeps the answer with the shortest round trip. */
-  async synchronise(readServerTime: () => Promise<Date>): Promise<void> {
-    let best = Infinity;
-    let anchor = this.#anchor;
+  /** Asks the server a few times and keeps the reply with the shortest round trip. */
+  async synchronize(): Promise<void> {
+    let shortest = Infinity;
+    let { anchor } = this;
     for (let i = 0; i < SAMPLES; i++) {
-      const sent = monotonic();
-      const epoch = (await readServerTime()).getTime();
-      const roundTrip = monotonic() - sent;
-      if (roundTrip >= best) continue;
-      best = roundTrip;
-      anchor = { epoch, monotonic: sent + roundTrip / 2 };
+      const sentAt = monotonic();
+      const epoch = (await this.#readServerTime()).getTime();
+      const roundTrip = monotonic() - sentAt;
+      if (roundTrip >= shortest) continue;
+      shortest = roundTrip;
+      anchor = { epoch, monotonic: sentAt + roundTrip / 2 };
     }
-    // Not before: a process that was frozen while it waited for the first answer would go by that one meanwhile.
-    this.#anchor = anchor;
-    this.#error = best / 2;
+    // Not earlier: if this process was frozen during the first round trip, that reply is useless.
+    this.anchor = anchor;
+    this.#error = shortest / 2;
     this.#measuredAt = new Date().getTime();
+  }
+
+  async refreshIfStale(): Promise<void> {
+    if (this.age > STALE_AFTER_MS) await this.synchronize();
   }
 }

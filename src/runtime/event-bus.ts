@@ -1,15 +1,15 @@
 import { EventEmitter } from 'eventemitter3';
-import { ChronosError, toError } from '../domain/errors.js';
-import { EVENT_NAMES, type EventName, type SchedulerEvents } from '../domain/events.js';
-import { hint } from '../domain/nearest.js';
+import { didYouMean } from '../domain/did-you-mean.js';
+import { ChronosError, redactError, toError } from '../domain/errors.js';
+import { EVENT_NAMES, type EventName, type Operation, type SchedulerEvents } from '../domain/events.js';
 
 export type Listener<E extends EventName> = (event: SchedulerEvents[E]) => unknown;
 
 type Guarded = (event: unknown) => void;
 
 /**
- * The typed events of a Scheduler. eventemitter3 lets a listener that throws stop `emit` and the listeners after
- * it; here each one is guarded, and what it throws or rejects with becomes a `listener:error` event.
+ * The typed events of a Scheduler. In eventemitter3 a listener that throws stops `emit` and the listeners after it. Here
+ * each listener is guarded: what it throws or rejects with becomes a `listener:error` event.
  */
 export class EventBus {
   readonly #emitter = new EventEmitter<Record<EventName, Guarded>>();
@@ -30,6 +30,39 @@ export class EventBus {
 
   emit<E extends EventName>(name: E, event: SchedulerEvents[E]): void {
     this.#emitter.emit(name, event);
+  }
+
+  /** Calls the listener with the id of every job that ended in this process. Returns a function that unsubscribes. */
+  onJobEnd(listener: (jobId: string) => void): () => void {
+    const onEnd = ({ jobId }: { jobId: string }): void => {
+      listener(jobId);
+    };
+    const onFailed: Listener<'job:failed'> = (event) => {
+      if (!event.willRetry) onEnd(event);
+    };
+    const names = ['job:complete', 'job:cancelled', 'job:skipped'] as const;
+    for (const name of names) this.on(name, onEnd);
+    this.on('job:failed', onFailed);
+    return () => {
+      for (const name of names) this.off(name, onEnd);
+      this.off('job:failed', onFailed);
+    };
+  }
+
+  /** The only way to report a failed operation: connection strings in errors of the driver contain passwords. */
+  reportError(
+    operation: Operation,
+    thrown: unknown,
+    { failures = 1, retryIn = 0, subject }: { failures?: number; retryIn?: number; subject?: string } = {},
+  ): void {
+    const error = redactError(toError(thrown));
+    this.emit('worker:trouble', {
+      operation,
+      ...(subject !== undefined && { subject }),
+      error,
+      failures,
+      retryIn,
+    });
   }
 
   #guard<E extends EventName>(name: E, listener: Listener<E>): Guarded {
@@ -54,7 +87,7 @@ export class EventBus {
   }
 
   #report(name: EventName, thrown: unknown): void {
-    // A listener of listener:error that throws has nobody left to tell.
+    // An error of a listener:error listener would cause an endless loop.
     if (name !== 'listener:error') this.emit('listener:error', { event: name, error: toError(thrown) });
   }
 }
@@ -63,7 +96,7 @@ function check(name: unknown, listener: unknown): void {
   if (!(EVENT_NAMES as readonly unknown[]).includes(name)) {
     throw new ChronosError(
       'INVALID_ARGUMENT',
-      `'${String(name)}' is not an event${hint(String(name), EVENT_NAMES)}`,
+      `'${String(name)}' is not an event${didYouMean(String(name), EVENT_NAMES)}`,
     );
   }
   if (typeof listener !== 'function') {
@@ -74,7 +107,7 @@ function check(name: unknown, listener: unknown): void {
   }
 }
 
-/** Promises of another realm or library are no instances of Promise. */
+/** Promises of another realm or library are not instances of Promise. */
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
 }

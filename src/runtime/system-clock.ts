@@ -1,12 +1,12 @@
 import type { Clock } from '../domain/clock.js';
 
-/** Timers hold at most 2^31-1 ms; a longer one would fire at once. */
-const LONGEST_TIMER = 2 ** 31 - 1;
+/** Node fires timers longer than this at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Each thread has its own zero of `performance.now()`; all of them share the system's. */
+/** `performance.now()` starts at 0 in each thread; the system's monotonic clock is the same for all. */
 const ZERO = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
-/** The same in all threads. Not `process.hrtime()` itself: several times for every job, its arrays count. */
+/** The same in all threads. Cheaper than `process.hrtime()`, which allocates an array and is called several times per job. */
 export function monotonic(): number {
   return ZERO + performance.now();
 }
@@ -14,11 +14,11 @@ export function monotonic(): number {
 export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   const end = monotonic() + ms;
   for (let left = ms; left > 0 && signal?.aborted !== true; left = end - monotonic()) {
-    await nap(Math.min(left, LONGEST_TIMER), signal);
+    await sleepOnce(Math.min(left, MAX_TIMER_MS), signal);
   }
 }
 
-function nap(ms: number, signal: AbortSignal | undefined): Promise<void> {
+function sleepOnce(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       clearTimeout(timer);
@@ -30,5 +30,8 @@ function nap(ms: number, signal: AbortSignal | undefined): Promise<void> {
   });
 }
 
-/** This machine's own time. The Scheduler uses it only to measure the database's. */
+/** This machine's time. Jobs use the database's time, which is measured against this clock. */
 export const systemClock: Clock = { now: () => new Date(), monotonic, sleep };
+
+/** Injected wherever randomness is used, so that tests can control it. */
+export const random = (): number => Math.random();

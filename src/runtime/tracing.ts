@@ -1,75 +1,76 @@
 import {
+  type Attributes,
   context,
+  type Context,
+  isSpanContextValid,
   ROOT_CONTEXT,
+  type Span,
+  type SpanContext,
   SpanKind,
   SpanStatusCode,
   trace,
-  type Attributes,
-  type Context,
-  type Span,
   type Tracer,
   type TracerProvider,
 } from '@opentelemetry/api';
 import { toError } from '../domain/errors.js';
-import type { JobDocument } from '../domain/job.js';
-import type { Outcome } from '../domain/outcome.js';
-import { parentOf, traceparent } from './traceparent.js';
+import type { JobDocument } from '../domain/job/job.js';
+import type { Outcome } from '../domain/job/outcome.js';
 
 /*
- * Traces through the OpenTelemetry API alone: the application brings an SDK, or there are none. Storing a job is a
- * producer span whose context is kept with the job; each attempt is a consumer span, whose parent that context is. The
- * conventions for messaging ask for a link at least, and allow the parent where one message is processed at a time, as
- * here: with both, one trace shows a job from dispatch to its last attempt, and tools that follow links work as well.
+ * Uses only the OpenTelemetry API: without an SDK in the application there are no traces. Storing a job is a producer
+ * span, and its context is stored with the job. Each attempt is a consumer span that has this context both as parent and
+ * as link: one trace then shows a job from dispatch to its last attempt, and tools that follow links work, too. The
+ * messaging conventions require the link, and allow the parent if messages are processed one at a time, as here.
  */
 
 const NAME = 'chronos-worker';
 
-/** What the API registers in front of the provider of an SDK that is to come. */
-interface Waiting {
+/** The API's own provider delegates to that of an SDK as soon as one is registered. */
+interface ProxyProvider {
   getDelegateTracer?: (name: string) => Tracer | undefined;
 }
 
-/** Undefined as long as nobody registered an SDK: nothing at all is made for a trace then. */
+/** Undefined as long as no SDK is registered: then tracing costs nothing. */
 function activeTracer(): Tracer | undefined {
-  const provider: TracerProvider & Waiting = trace.getTracerProvider();
+  const provider: TracerProvider & ProxyProvider = trace.getTracerProvider();
   return provider.getDelegateTracer === undefined
     ? provider.getTracer(NAME)
     : provider.getDelegateTracer(NAME);
 }
 
-/** True when somebody registered an SDK. */
+/** True if an SDK is registered. */
 export function isTracing(): boolean {
   return activeTracer() !== undefined;
 }
 
-/** Stores jobs within a producer span, and gives them its context to carry. */
+/** Stores jobs within a producer span and adds its context to them. */
 export async function traceSend<T>(jobs: readonly JobDocument[], store: () => Promise<T>): Promise<T> {
   const [first] = jobs;
-  const span = first === undefined ? undefined : quietly(() => beginSend(first, jobs));
+  const span = first === undefined ? undefined : ignoreErrors(() => startSend(first, jobs));
   if (span === undefined) return store();
   try {
     return await context.with(trace.setSpan(context.active(), span), store);
   } catch (thrown) {
-    quietly(() => {
+    ignoreErrors(() => {
       fail(span, toError(thrown));
     });
     throw thrown;
   } finally {
-    quietly(() => {
+    ignoreErrors(() => {
       span.end();
     });
   }
 }
 
-function beginSend(first: JobDocument, jobs: readonly JobDocument[]): Span | undefined {
+function startSend(first: JobDocument, jobs: readonly JobDocument[]): Span | undefined {
   const span = activeTracer()?.startSpan(...sendSpan(first, jobs));
-  const parent = span === undefined ? undefined : traceparent(span.spanContext());
+  const parent = span === undefined ? undefined : toTraceparent(span.spanContext());
   if (parent !== undefined) for (const job of jobs) job.trace = parent;
   return span;
 }
 
-/** Samplers and processors are the application's: whatever they throw, jobs are stored and run. */
-function quietly<T>(work: () => T): T | undefined {
+/** Samplers and processors belong to the application. If they throw, jobs are stored and run anyway. */
+function ignoreErrors<T>(work: () => T): T | undefined {
   try {
     return work();
   } catch {
@@ -99,18 +100,18 @@ export class AttemptSpan {
 
   private constructor(span: Span) {
     this.#span = span;
-    // Of its own: whatever was active when the worker started has nothing to do with this job.
+    // A new root: the context that was active when the worker started has nothing to do with this job.
     this.#context = trace.setSpan(ROOT_CONTEXT, span);
   }
 
-  /** A child of what the job carries, or else the first span of a new trace; undefined when nobody traces. */
-  static begin(job: JobDocument): AttemptSpan | undefined {
+  /** A child of the span stored with the job, else the first span of a new trace. Undefined if tracing is off. */
+  static start(job: JobDocument): AttemptSpan | undefined {
     const tracer = activeTracer();
-    return tracer === undefined ? undefined : quietly(() => AttemptSpan.#begin(job, tracer));
+    return tracer === undefined ? undefined : ignoreErrors(() => AttemptSpan.#start(job, tracer));
   }
 
-  static #begin(job: JobDocument, tracer: Tracer): AttemptSpan {
-    const parent = parentOf(job);
+  static #start(job: JobDocument, tracer: Tracer): AttemptSpan {
+    const parent = parseTraceparent(job);
     const span = tracer.startSpan(
       `process ${job.queue}`,
       {
@@ -120,21 +121,21 @@ export class AttemptSpan {
       },
       parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent),
     );
-    // Not stored: so that what is said about this attempt names the trace it is in.
+    // In memory only: the events of this attempt then contain its trace id.
     if (parent === undefined) {
-      const own = traceparent(span.spanContext());
+      const own = toTraceparent(span.spanContext());
       if (own !== undefined) job.trace = own;
     }
     return new AttemptSpan(span);
   }
 
-  /** What runs in here, and spans that it makes, are part of the attempt. */
+  /** Spans that `work` creates become children of the attempt. */
   within<T>(work: () => T): T {
     return context.with(this.#context, work);
   }
 
   end(outcome: Outcome): void {
-    quietly(() => {
+    ignoreErrors(() => {
       this.#span.setAttribute('chronos.outcome', outcome.kind);
       if (outcome.kind === 'failed' || outcome.kind === 'retry') fail(this.#span, outcome.error);
       this.#span.end();
@@ -169,3 +170,31 @@ function fail(span: Span, error: Error): void {
   span.setAttribute('error.type', typeof code === 'string' ? code : error.name);
   span.setStatus({ code: SpanStatusCode.ERROR, message: error.message });
 }
+
+type Traced = Pick<JobDocument, 'trace'>;
+
+/** W3C trace context, version 00: trace id, span id, flags. */
+const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
+
+/** The form that is stored with a job; undefined for a span that is not recorded. */
+export function toTraceparent(span: SpanContext): string | undefined {
+  if (!isSpanContextValid(span)) return undefined;
+  return `00-${span.traceId}-${span.spanId}-${(span.traceFlags & 0xff).toString(16).padStart(2, '0')}`;
+}
+
+/** The span stored with a job; undefined if there is none or it is not valid. */
+export function parseTraceparent({ trace }: Traced): SpanContext | undefined {
+  const [, traceId, spanId, flags] = TRACEPARENT.exec(trace ?? '') ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
+  const found = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
+  return isSpanContextValid(found) ? found : undefined;
+}
+
+/** The trace id of a job as fields of an event; empty if it has none. */
+export function traceFields({ trace }: Traced): { traceId?: string } {
+  const traceId = trace === undefined ? undefined : TRACEPARENT.exec(trace)?.[1];
+  return traceId === undefined ? NONE : { traceId };
+}
+
+/** Shared, because it is needed for every job. */
+const NONE: { traceId?: string } = Object.freeze({});

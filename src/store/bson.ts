@@ -1,11 +1,11 @@
 import { mongo } from 'mongoose';
 
-/** Bytes the value takes when stored. */
+/** The number of bytes the value takes when stored. */
 export function bsonSize(value: unknown): number {
   return mongo.BSON.calculateObjectSize({ value });
 }
 
-/** Ordered by creation within a process, unique across all. */
+/** Unique. Ids of one process sort by creation. */
 export function newJobId(): string {
   return new mongo.ObjectId().toHexString();
 }

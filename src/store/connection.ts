@@ -1,13 +1,12 @@
-import mongoose, { type Connection, type ConnectOptions } from 'mongoose';
+import mongoose, { type Connection, type ConnectOptions, type mongo } from 'mongoose';
 import type { Clock } from '../domain/clock.js';
 import { toError } from '../domain/errors.js';
-import { defineModels, openCollections, type Collections } from './models.js';
-import { watchPool, type PoolUse } from './pool-use.js';
-import { isPassing, reasonOf, unreachable } from './unreachable.js';
+import { isTransient, reasonOf, unreachable } from './mongo-errors.js';
+import { type Collections, defineModels, openCollections } from './schema/collections.js';
 
 /**
- * Set explicitly: the driver's defaults wait for minutes on a frozen primary (no socket time-out, no limit on the
- * wait for a connection). Locks must outlive these, so that a worker notices trouble before others take its jobs.
+ * Set explicitly, because the driver's defaults wait for minutes on a frozen primary: it has no socket timeout and no
+ * limit for waiting for a connection. Locks must outlive these, so that a worker notices an outage before it loses jobs.
  */
 const TIMEOUTS = {
   serverSelectionTimeoutMS: 5000,
@@ -17,19 +16,19 @@ const TIMEOUTS = {
   heartbeatFrequencyMS: 2000,
 } as const satisfies ConnectOptions;
 
-/** Servers that take writes, as the driver calls them. */
+/** The driver's names for servers that accept writes. */
 const WRITABLE = new Set<string>(['RSPrimary', 'Standalone', 'Mongos', 'LoadBalancer']);
 
-const FIRST_RETRY = 250;
-const LONGEST_RETRY = 5000;
+const FIRST_RETRY_MS = 250;
+const MAX_RETRY_MS = 5000;
 
 export interface Database {
   readonly collections: Collections;
   readonly readServerTime: () => Promise<Date>;
-  /** Calls back after every change of the primary: the new one has a clock of its own. */
+  /** Calls back after every change of the primary, whose clock may differ. */
   onPrimaryChange(callback: () => void): void;
-  readonly poolUse: () => PoolUse;
-  /** Whether the driver knows a server to write to. */
+  readonly poolStats: () => PoolUse;
+  /** True if the driver knows a server that accepts writes. */
   readonly isConnected: () => boolean;
   close(): Promise<void>;
 }
@@ -37,16 +36,16 @@ export interface Database {
 export interface ConnectRequest {
   uri: string;
   poolSize: number;
-  /** How long to wait for a reply, in milliseconds. Default 10 s. */
+  /** Milliseconds to wait for a reply. Default 10 s. */
   socketTimeout?: number;
-  /** Give up after this many milliseconds. */
+  /** Milliseconds until connecting is given up. */
   timeout: number;
   clock: Clock;
   onRetry?: (error: Error, failures: number, retryIn: number) => void;
   signal?: AbortSignal;
 }
 
-/** Connects, trying again with backoff until the time is up. */
+/** Connects, and retries with backoff until the timeout. */
 export async function connect(request: ConnectRequest): Promise<Database> {
   const { clock, timeout, signal } = request;
   const end = clock.monotonic() + timeout;
@@ -68,8 +67,8 @@ export async function connect(request: ConnectRequest): Promise<Database> {
       throw new Error('stopped while connecting');
     } catch (thrown) {
       const error = toError(thrown);
-      const retryIn = Math.min(LONGEST_RETRY, FIRST_RETRY * 2 ** (failures - 1));
-      if (!isPassing(error) || clock.monotonic() + retryIn >= end || isStopped()) {
+      const retryIn = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
+      if (!isTransient(error) || clock.monotonic() + retryIn >= end || isStopped()) {
         throw unreachable(error, failures);
       }
       request.onRetry?.(new Error(reasonOf(error), { cause: error }), failures, retryIn);
@@ -87,13 +86,13 @@ export async function openConnection(uri: string, options: ConnectOptions): Prom
     autoCreate: false,
     bufferCommands: false,
     ignoreUndefined: false,
-    // Whatever the connection string says: read-backs from a secondary that lags would take our own locks for lost.
+    // Override the connection string: reading back from a lagging secondary would make our own locks look lost.
     writeConcern: { w: 'majority', journal: true },
     readPreference: 'primary',
     readConcernLevel: 'local',
     retryWrites: true,
   });
-  // asPromise() reports the first failure; without a listener later ones would be uncaught.
+  // asPromise() reports the first failure. Without a listener, later ones would be uncaught.
   connection.on('error', () => undefined);
   try {
     await connection.asPromise();
@@ -129,8 +128,47 @@ function openDatabase(connection: Connection): Database {
         primary = found;
       });
     },
-    poolUse: watchPool(client),
+    poolStats: trackPool(client),
     isConnected: () => isConnected,
     close: () => connection.destroy(),
   };
+}
+
+/** The connections of this process, without those of the renewal thread. */
+export interface PoolUse {
+  open: number;
+  inUse: number;
+  /** Operations that wait for a connection. */
+  waiting: number;
+  /** The limit per server. */
+  max: number;
+}
+
+/** Counts the driver's pool events, for all servers together. */
+export function trackPool(client: mongo.MongoClient): () => PoolUse {
+  const open = new Set<string>();
+  const inUse = new Set<string>();
+  let waiting = 0;
+  const key = ({ address, connectionId }: { address: string; connectionId: unknown }): string =>
+    `${address}/${String(connectionId)}`;
+  client.on('connectionCreated', (event) => void open.add(key(event)));
+  client.on('connectionClosed', (event) => {
+    open.delete(key(event));
+    inUse.delete(key(event));
+  });
+  client.on('connectionCheckOutStarted', () => waiting++);
+  client.on('connectionCheckOutFailed', () => waiting--);
+  client.on('connectionCheckedOut', (event) => {
+    waiting--;
+    // Also adds connections that were created before these listeners.
+    open.add(key(event));
+    inUse.add(key(event));
+  });
+  client.on('connectionCheckedIn', (event) => void inUse.delete(key(event)));
+  return () => ({
+    open: open.size,
+    inUse: inUse.size,
+    waiting: Math.max(0, waiting),
+    max: client.options.maxPoolSize,
+  });
 }

@@ -1,26 +1,18 @@
-import { findRuns } from './active-runs.js';
-import { addAudit, listAudit } from './audit.js';
-import { findBacklog } from './backlog.js';
-import { markBegun } from './begin.js';
-import { cancel, findCancelRequests } from './cancel.js';
-import { claimBatch, claimOne, findClaimed, findDue } from './claim.js';
-import { decideSchedules, dropOwed } from './decide-schedules.js';
-import { findDueHeads, findWaitingQueues } from './due-heads.js';
-import { findDueSchedules, findOwingSchedules, nextScheduleAt } from './due-schedules.js';
-import { enqueue, enqueueMany } from './enqueue.js';
-import { logExecutions } from './executions.js';
-import { findExecutions, findJob } from './find.js';
-import { giveBack, giveBackByToken } from './give-back.js';
-import { findListedTaskTypes, findLiveTaskTypes, findWorkers, saveHeartbeat } from './heartbeat.js';
-import { hold, unhold } from './hold.js';
-import { inspectCollections, inspectServer, refusedStream } from './inspect.js';
-import { findExecution, listExecutions } from './list-executions.js';
-import { countJobs, listJobs } from './list-jobs.js';
-import type { Collections } from './models.js';
-import { move } from './move.js';
-import { acquireLock, findLock, releaseLock } from './named-lock.js';
-import { nextDueAt } from './next-due.js';
-import { saveProgress } from './progress.js';
+import { watchChanges } from './change-stream.js';
+import { cancel, findCancelRequests, hold, reschedule, retry, unhold } from './jobs/change.js';
+import { claimBatch, claimOne, findClaimed, findDue } from './jobs/claim.js';
+import { countByQueue, countDue, estimateJobs, findBacklog } from './jobs/counts.js';
+import { findOldestDue, findWaitingQueues, nextDueAt } from './jobs/due.js';
+import { enqueue, enqueueMany } from './jobs/enqueue.js';
+import {
+  countRecentOutcomes,
+  findExecution,
+  findExecutions,
+  listExecutions,
+  logExecutions,
+} from './jobs/executions.js';
+import { findJob, findLockedCrashSuspects, findRunStates } from './jobs/find.js';
+import { countJobs, listJobs } from './jobs/list.js';
 import {
   countExpiredBefore,
   countFinishedBefore,
@@ -28,12 +20,21 @@ import {
   pruneExpired,
   pruneFinished,
   pruneOrphans,
-} from './prune.js';
-import { countByQueue, countDue, estimateJobs } from './queue-counts.js';
-import { countRecentOutcomes } from './recent-outcomes.js';
-import { findExpired, recover } from './recover.js';
-import { renew } from './renew.js';
-import { retry } from './retry.js';
+} from './jobs/prune.js';
+import { findExpired, recover } from './jobs/recover.js';
+import { release, releaseByToken } from './jobs/release.js';
+import { renew } from './jobs/renew.js';
+import { markStarted, saveProgress } from './jobs/running.js';
+import { findSettled, settle } from './jobs/settle.js';
+import { storeDecisions, removePending } from './schedules/decisions.js';
+import {
+  findDisabledSchedules,
+  findDueSchedules,
+  findLateSchedules,
+  findLongPending,
+  findPendingSchedules,
+  nextScheduleAt,
+} from './schedules/due.js';
 import {
   changeSchedule,
   deleteSchedule,
@@ -42,12 +43,21 @@ import {
   findSchedules,
   insertSchedule,
   listSchedules,
-} from './schedules.js';
-import { findSettled, settle } from './settle.js';
-import { findSkips, findSkipsAt, recordSkips } from './skips.js';
-import { findLockedSuspects } from './suspects.js';
-import { findDisabledSchedules, findLateSchedules, findLongOwing } from './troubled-schedules.js';
-import { watch } from './watch.js';
+} from './schedules/schedules.js';
+import { findSkips, findSkipsAt, recordSkips } from './schedules/skips.js';
+import type { Collections } from './schema/collections.js';
+import { inspectCollections, inspectServer, findStreamError } from './schema/inspect.js';
+import {
+  acquireLock,
+  addAudit,
+  findListedTaskTypes,
+  findLiveTaskTypes,
+  findLock,
+  findWorkers,
+  listAudit,
+  releaseLock,
+  saveHeartbeat,
+} from './system.js';
 
 const OPERATIONS = {
   acquireLock,
@@ -58,11 +68,12 @@ const OPERATIONS = {
   claimOne,
   countByQueue,
   countDue,
+  countExpiredBefore,
+  countFinishedBefore,
   countJobs,
+  countOrphansBefore,
   countRecentOutcomes,
-  decideSchedules,
   deleteSchedule,
-  dropOwed,
   enqueue,
   enqueueMany,
   estimateJobs,
@@ -71,7 +82,6 @@ const OPERATIONS = {
   findClaimed,
   findDisabledSchedules,
   findDue,
-  findDueHeads,
   findDueSchedules,
   findExecution,
   findExecutions,
@@ -82,10 +92,11 @@ const OPERATIONS = {
   findListedTaskTypes,
   findLiveTaskTypes,
   findLock,
-  findLockedSuspects,
-  findLongOwing,
-  findOwingSchedules,
-  findRuns,
+  findLockedCrashSuspects,
+  findLongPending,
+  findOldestDue,
+  findPendingSchedules,
+  findRunStates,
   findSchedule,
   findSchedules,
   findSettled,
@@ -93,8 +104,6 @@ const OPERATIONS = {
   findSkipsAt,
   findWaitingQueues,
   findWorkers,
-  giveBack,
-  giveBackByToken,
   hold,
   insertSchedule,
   inspectCollections,
@@ -104,34 +113,35 @@ const OPERATIONS = {
   listJobs,
   listSchedules,
   logExecutions,
-  markBegun,
-  move,
+  markStarted,
   nextDueAt,
   nextScheduleAt,
-  countExpiredBefore,
-  countFinishedBefore,
-  countOrphansBefore,
   pruneExpired,
   pruneFinished,
   pruneOrphans,
   recordSkips,
   recover,
-  refusedStream,
+  findStreamError,
+  release,
+  releaseByToken,
   releaseLock,
+  removePending,
   renew,
+  reschedule,
   retry,
   saveHeartbeat,
   saveProgress,
   settle,
+  storeDecisions,
   unhold,
-  watch,
+  watchChanges,
 };
 
 type Operations = typeof OPERATIONS;
 
 type Bound<F> = F extends (c: Collections, ...rest: infer A) => infer R ? (...rest: A) => R : never;
 
-/** Every operation on the database, bound to its collections. */
+/** Every operation on the database, bound to its collections: the only way to reach MongoDB. */
 export type Store = { readonly [K in keyof Operations]: Bound<Operations[K]> };
 
 export function createStore(collections: Collections): Store {

@@ -1,147 +1,186 @@
+import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
 import { ChronosError } from '../domain/errors.js';
-import type { JobDocument } from '../domain/job.js';
-import { within } from '../runtime/within.js';
-import { makeEngineParts, type EngineParts, type EngineRequest } from './engine-parts.js';
-import type { LockManager } from './lock-manager.js';
-import type { NamedLocks } from './named-locks.js';
+import type { JobDocument } from '../domain/job/job.js';
+import type { HandlerRegistry } from '../handlers/handler-registry.js';
+import type { EventBus } from '../runtime/event-bus.js';
+import type { OutageMonitor } from '../runtime/outage-monitor.js';
+import { waitAtMost } from '../runtime/waiting.js';
+import type { Store } from '../store/store.js';
+import { CancellationPoller } from './cancellation-poller.js';
+import type { ChangeListener } from './change-listener.js';
+import { Claimer } from './claimer.js';
+import { ProgressReporter } from './job-context.js';
+import { JobExecutor } from './job-executor.js';
+import { JobPicker } from './job-picker.js';
+import { JobRunner } from './job-runner.js';
+import { LockManager } from './locks/lock-manager.js';
+import type { Renewer } from './locks/lock-renewer.js';
+import { NamedLocks } from './locks/named-locks.js';
+import { type BatchResult, PassRunner } from './pass-runner.js';
+import { PollLoop } from './poll-loop.js';
+import { Settler } from './settler.js';
+import { StartedMarker } from './started-marker.js';
+import { UncertainClaims } from './uncertain-claims.js';
 
-/** A job may be claimed here just when somebody asks to cancel it: known to the database, not yet to this process. */
-const SECOND_LOOK = 1000;
+export interface EngineDeps {
+  store: Store;
+  clock: Clock;
+  events: EventBus;
+  random: () => number;
+  options: ResolvedOptions;
+  registry: HandlerRegistry;
+  workerId: string;
+  renewer: Renewer;
+  outages: OutageMonitor;
+  changes: ChangeListener;
+}
 
-/** Everything that claims, runs and settles jobs in this process, as the rest sees it: what it is told, how it starts and stops. */
+/** Claims, runs and settles jobs in this process. Constructs its parts top to bottom; nothing runs until start(). */
 export class WorkerEngine {
+  readonly namedLocks: NamedLocks;
   readonly #clock: Clock;
+  readonly #registry: HandlerRegistry;
   readonly #timeoutGrace: number;
-  readonly #parts: EngineParts;
-  #stopped = false;
+  readonly #locks: LockManager;
+  readonly #uncertainClaims: UncertainClaims;
+  readonly #settler: Settler;
+  readonly #startedMarker: StartedMarker;
+  readonly #runner: JobRunner;
+  readonly #claimer: Claimer;
+  readonly #pollLoop: PollLoop;
+  readonly #passRunner: PassRunner;
+  readonly #cancellationPoller: CancellationPoller;
+  #unsubscribe: () => void = () => undefined;
 
-  constructor(request: EngineRequest) {
-    this.#clock = request.clock;
-    this.#timeoutGrace = request.options.timeoutGrace;
-    this.#parts = makeEngineParts(request);
+  constructor(deps: EngineDeps) {
+    const { store, clock, events, random, options, registry, workerId, renewer, outages, changes } = deps;
+    const { lockTimeout, queues, executionRetention, timeoutGrace } = options;
+    this.#clock = clock;
+    this.#registry = registry;
+    this.#timeoutGrace = timeoutGrace;
+
+    const locks = new LockManager({ clock, events, renewer, lockTimeout, outages });
+    this.namedLocks = new NamedLocks({ clock, events, store, locks, workerId, lockTimeout });
+    const uncertainClaims = new UncertainClaims(clock, events, store);
+    const picker = new JobPicker({
+      ...{ store, clock, events, random, workerId, queues, registry, uncertainClaims },
+    });
+    const settler = new Settler({ store, clock, events, workerId, executionRetention, outages });
+    const startedMarker = new StartedMarker(clock, events, store);
+    const progress = new ProgressReporter(store, clock, events);
+    const executor = new JobExecutor({ registry, clock, random, options, progress });
+    const runner = new JobRunner({
+      ...{ executor, settler, startedMarker, locks, uncertainClaims, registry, clock, events, options },
+    });
+    const claimer = new Claimer(picker, runner, uncertainClaims);
+    this.#passRunner = new PassRunner({
+      ...{ store, clock, workerId, registry, claimer, runner, uncertainClaims },
+    });
+    this.#pollLoop = new PollLoop({
+      ...{ clock, events, store, claimer, runner, settler, uncertainClaims, changes, registry, options },
+    });
+    this.#cancellationPoller = new CancellationPoller({ clock, events, store, runner, changes, options });
+
+    this.#locks = locks;
+    this.#uncertainClaims = uncertainClaims;
+    this.#settler = settler;
+    this.#startedMarker = startedMarker;
+    this.#runner = runner;
+    this.#claimer = claimer;
   }
 
-  get locks(): LockManager {
-    return this.#parts.locks;
-  }
-
-  get namedLocks(): NamedLocks {
-    return this.#parts.namedLocks;
-  }
-
-  /** Handlers at work. */
+  /** Handlers that run. */
   get running(): number {
-    return this.#parts.runner.running;
+    return this.#runner.running;
   }
 
   /** Claimed jobs that wait for a slot. */
-  get buffered(): number {
-    return this.#parts.runner.waiting;
+  get prefetched(): number {
+    return this.#runner.prefetched;
   }
 
-  /** Outcomes that are not written yet. */
+  /** Outcomes that are not stored yet. */
   get unsettled(): number {
-    return this.#parts.settler.pending;
+    return this.#settler.pending;
   }
 
-  /** Nothing is begun any more. */
   get isStopped(): boolean {
-    return this.#stopped;
+    return this.#claimer.isClosed;
   }
 
-  /** There is more than enough to do. */
-  get isBusy(): boolean {
-    return this.#parts.pollLoop.isBusy;
+  /** Starts lock renewal ahead of start(). */
+  prepare(): Promise<void> {
+    return this.#locks.open();
   }
 
   async start(): Promise<void> {
     await this.#open();
-    this.#parts.pollLoop.start();
+    this.#unsubscribe = this.#registry.onChange(() => {
+      this.wake();
+    });
+    this.#pollLoop.start();
   }
 
-  /** There may be something to claim. */
-  nudge(): void {
-    this.#parts.pollLoop.hint();
+  /** Jobs may be due. */
+  wake(): void {
+    this.#pollLoop.requestPoll();
   }
 
-  /** A job is due then. */
-  dueAt(time: Date): void {
-    this.#parts.pollLoop.dueAt(time);
+  /** Cancels the job if this process runs it. */
+  cancelLocal(jobId: string, reason: string | null): void {
+    this.#cancellationPoller.cancelLocal(jobId, reason);
   }
 
-  /** Somebody here wants the job cancelled, whoever runs it. */
-  cancelled(jobId: string, reason: string | null): void {
-    this.#parts.runner.cancel(jobId, reason);
-    this.#parts.cancelWatch.wakeWithin(SECOND_LOOK);
-  }
-
-  /** Somebody wanted the job cancelled, maybe long ago: it may have ended and run again since. */
-  heardOfCancel(jobId: string): void {
-    if (this.#parts.runner.has(jobId)) this.#parts.cancelWatch.wake();
-    else this.#parts.cancelWatch.wakeWithin(SECOND_LOOK);
-  }
-
-  /** Anything may have happened: look for jobs and for requests to cancel. */
-  lookAround(): void {
-    this.#parts.pollLoop.hint();
-    this.#parts.cancelWatch.wake();
-  }
-
-  /** Claims and executes up to `batch` due jobs; resolves after they settled, to how many there were: none once stopped. */
-  async runPass(batch: number): Promise<number> {
+  /** Executes up to `batch` due jobs; resolves after they have settled. Executes none once stopped. */
+  async runBatch(batch: number): Promise<BatchResult> {
     try {
       await this.#open();
     } catch (error) {
-      if (this.#stopped) return 0;
+      if (this.isStopped) return { executed: 0, failed: 0 };
       throw error;
     }
-    return this.#parts.onePass.run(batch);
+    return this.#passRunner.runBatch(batch);
   }
 
-  /** Runs a new job here and now; resolves when its outcome is written, to false when the job was there already. */
-  async runInPlace(job: JobDocument): Promise<boolean> {
+  /** Runs a new job in this process now; resolves when its outcome is stored, to false if the job existed. */
+  async runInline(job: JobDocument): Promise<boolean> {
     await this.#open();
-    return this.#parts.inPlace.run(job);
+    return this.#passRunner.runInline(job);
   }
 
   /**
-   * Stops within `budget` milliseconds where handlers heed their signal: no new claims, the buffer given back,
-   * handlers awaited, then aborted, outcomes written, and only then renewal ended. Returns what is left.
+   * Stops within `budget` milliseconds if handlers respect their signal: no new claims, prefetched jobs released,
+   * handlers awaited, then aborted, outcomes written, and only then renewal ended. Returns the jobs that are left.
    */
   async stop(budget: number): Promise<JobDocument[]> {
-    const { locks, namedLocks, doubtful, marks, settler, runner, turns } = this.#parts;
-    const { pollLoop, onePass, inPlace, cancelWatch } = this.#parts;
     const end = this.#clock.monotonic() + budget;
     const grace = Math.min(this.#timeoutGrace, budget / 4);
-    this.#stopped = true;
-    onePass.stop();
-    inPlace.stop();
-    await this.#within(end, Promise.all([pollLoop.stop(), turns.last]));
-    await this.#within(end, doubtful.giveBack(runner.takeWaiting()));
-    await this.#within(end - grace, runner.idle());
-    runner.abortAll('shutdown', new ChronosError('WORKER_STOPPING', 'the worker stops'));
-    await this.#within(end, runner.idle());
-    await this.#within(end, turns.last);
-    const left = runner.abandon();
-    marks.abandon();
-    settler.abandon();
-    await Promise.all([settler.flushed(), marks.flushed()]);
-    await Promise.all([cancelWatch.stop(), doubtful.stop()]);
-    await doubtful.finish();
-    await namedLocks.close();
-    await locks.close();
+    this.#unsubscribe();
+    this.#claimer.close();
+    await this.#waitUntil(end, Promise.all([this.#pollLoop.stop(), this.#claimer.whenIdle()]));
+    await this.#waitUntil(end, this.#uncertainClaims.release(this.#runner.takePrefetched()));
+    await this.#waitUntil(end - grace, this.#runner.whenIdle());
+    this.#runner.abortAll('shutdown', new ChronosError('WORKER_STOPPING', 'the worker stops'));
+    await this.#waitUntil(end, this.#runner.whenIdle());
+    await this.#waitUntil(end, this.#claimer.whenIdle());
+    const left = this.#runner.abandon();
+    await Promise.all([this.#settler.close(), this.#startedMarker.close()]);
+    await Promise.all([this.#cancellationPoller.stop(), this.#uncertainClaims.stop()]);
+    await this.#uncertainClaims.finish();
+    await this.namedLocks.close();
+    await this.#locks.close();
     return left;
   }
 
   async #open(): Promise<void> {
-    await this.#parts.locks.open();
-    if (this.#stopped) throw new ChronosError('WRONG_STATE', 'the worker was stopped meanwhile');
-    this.#parts.doubtful.start();
-    this.#parts.cancelWatch.start();
+    await this.#locks.open();
+    if (this.isStopped) throw new ChronosError('WRONG_STATE', 'the worker was stopped meanwhile');
+    this.#uncertainClaims.start();
+    this.#cancellationPoller.start();
   }
 
-  async #within(end: number, work: Promise<unknown>): Promise<void> {
-    await within(this.#clock, end - this.#clock.monotonic(), work);
+  async #waitUntil(end: number, work: Promise<unknown>): Promise<void> {
+    await waitAtMost(this.#clock, end - this.#clock.monotonic(), work);
   }
 }

@@ -1,29 +1,30 @@
-import { isSuspect, type JobDocument } from '../domain/job.js';
-import type { ClaimedJob } from './claimed-job.js';
+import { isCrashSuspect, type JobDocument } from '../domain/job/job.js';
+import type { AbortKind, Outcome } from '../domain/job/outcome.js';
+import type { ClaimedJob } from './job-picker.js';
 import type { Execution } from './job-executor.js';
-import type { HeldLease, LossKind } from './lock-manager.js';
+import type { HeldLease, LockLossReason } from './locks/lock-manager.js';
 
-/**
- * A job this process has taken: `waiting` for a slot, `running`, or `over`. It stays in flight until its outcome
- * is written and its handler has really ended; the same id never starts a second time meanwhile.
- */
+/** A job that this process has claimed. It stays in flight until its outcome is stored and its handler has ended. */
 export class InFlightJob implements ClaimedJob {
   readonly job: JobDocument;
   readonly token: string;
   readonly lease: number;
   readonly sentAt: number;
-  phase: 'waiting' | 'running' | 'over' = 'waiting';
-  /** Monotonic time since when it waits, or runs. */
+  state: 'prefetched' | 'running' | 'ended' = 'prefetched';
+  /** Monotonic time at which it entered its state. */
   since: number;
-  held: HeldLease | undefined = undefined;
-  execution: Execution | undefined = undefined;
-  /** The lock was lost. When it is somebody else's, whatever the handler comes to is dropped. */
-  lost: LossKind | undefined = undefined;
-  settled = false;
-  /** It ignores its signal, and its outcome is written: nobody waits for it any more. */
+  heldLease: HeldLease | undefined = undefined;
+  lockLoss: LockLossReason | undefined = undefined;
+  /** Resolves when its outcome is stored, or can never be. */
+  settled: Promise<void> | undefined = undefined;
+  /** No outcome of this attempt is left to store. */
+  isSettled = false;
+  /** The outcome that was stored. */
+  outcome: Outcome | undefined = undefined;
+  /** Its outcome is stored, but its handler ignores the signal and still occupies the slot. */
   isStuck = false;
-  /** It was scheduled again. */
-  again = false;
+  #execution: Execution | undefined;
+  #abortedEarly: { kind: AbortKind; error: Error } | undefined;
 
   constructor({ job, token, lease, sentAt }: ClaimedJob, since: number) {
     this.job = job;
@@ -32,15 +33,29 @@ export class InFlightJob implements ClaimedJob {
     this.sentAt = sentAt;
     this.since = since;
   }
+
+  set execution(execution: Execution) {
+    this.#execution = execution;
+    if (this.#abortedEarly !== undefined) execution.abort(this.#abortedEarly.kind, this.#abortedEarly.error);
+  }
+
+  /** Aborts the handler's signal; also in the moment between taking the slot and calling the handler. */
+  abort(kind: AbortKind, error: Error): void {
+    if (this.#execution !== undefined) this.#execution.abort(kind, error);
+    else if (this.state === 'running') this.#abortedEarly ??= { kind, error };
+  }
+
+  /** No longer waits for the handler to end: clears its timers. */
+  abandon(): void {
+    this.#execution?.abandon();
+  }
 }
 
-/** Every job that this process has taken and is not through with. */
+/** The jobs that this process has claimed and not finished, by id. */
 export class InFlightJobs {
   readonly #byId = new Map<string, InFlightJob>();
-  /** Those of them whose lock is gone or about to be: they may be due again. */
-  readonly #zombies = new Set<InFlightJob>();
-  readonly #running = new Set<InFlightJob>();
-  #suspects = 0;
+  readonly #excluded = new Set<InFlightJob>();
+  #crashSuspects = 0;
   #started = 0;
   #lastStart = -Infinity;
 
@@ -48,40 +63,32 @@ export class InFlightJobs {
     return this.#byId.size;
   }
 
-  get running(): number {
-    return this.#running.size;
+  get all(): InFlightJob[] {
+    return [...this.#byId.values()];
   }
 
-  /** Handlers that were ever started. */
+  /** Handlers started since the process began. */
   get started(): number {
     return this.#started;
   }
 
-  /** When the last of them was, by the monotonic clock. */
+  /** Monotonic time of the last start. */
   get lastStart(): number {
     return this.#lastStart;
   }
 
-  get hasSuspect(): boolean {
-    return this.#suspects > 0;
+  get hasCrashSuspect(): boolean {
+    return this.#crashSuspects > 0;
   }
 
-  /** All that run ignore their signal. */
-  get areStuck(): boolean {
-    return [...this.#running].every(({ isStuck }) => isStuck);
+  /** Ids that claims must leave out: due again, or soon, while this process has not finished them. */
+  get excludedIds(): string[] {
+    return [...this.#excluded].map(({ job }) => job._id);
   }
 
-  get zombies(): string[] {
-    return [...this.#zombies].map(({ job }) => job._id);
-  }
-
-  /** The token of each, by its id. */
+  /** Lock tokens by job id. */
   get tokens(): Map<string, string> {
     return new Map([...this.#byId].map(([id, { token }]) => [id, token]));
-  }
-
-  get all(): InFlightJob[] {
-    return [...this.#byId.values()];
   }
 
   has(jobId: string): boolean {
@@ -94,33 +101,29 @@ export class InFlightJobs {
 
   add(entry: InFlightJob): void {
     this.#byId.set(entry.job._id, entry);
-    if (isSuspect(entry.job)) this.#suspects++;
+    if (isCrashSuspect(entry.job)) this.#crashSuspects++;
   }
 
-  /** Its handler starts. */
-  start(entry: InFlightJob, now: number): void {
-    entry.phase = 'running';
+  markRunning(entry: InFlightJob, now: number): void {
+    entry.state = 'running';
     entry.since = now;
-    this.#running.add(entry);
     this.#started++;
     this.#lastStart = now;
   }
 
-  /** It is due, or may soon be, although this process is not through with it: claims leave it out. */
-  addZombie(entry: InFlightJob): void {
-    this.#zombies.add(entry);
+  excludeFromClaims(entry: InFlightJob): void {
+    this.#excluded.add(entry);
   }
 
-  /** Its handler has ended, or never starts. */
-  end(entry: InFlightJob): void {
-    if (entry.phase !== 'over' && isSuspect(entry.job)) this.#suspects--;
-    entry.phase = 'over';
-    this.#running.delete(entry);
+  /** The handler has ended, or will never start. */
+  markEnded(entry: InFlightJob): void {
+    if (entry.state !== 'ended' && isCrashSuspect(entry.job)) this.#crashSuspects--;
+    entry.state = 'ended';
   }
 
   remove(entry: InFlightJob): void {
-    this.end(entry);
-    this.#zombies.delete(entry);
+    this.markEnded(entry);
+    this.#excluded.delete(entry);
     this.#byId.delete(entry.job._id);
   }
 }

@@ -1,87 +1,99 @@
+import pLimit, { type LimitFunction } from 'p-limit';
+import type { ResolvedOptions } from '../config/options.js';
+import type { Clock } from '../domain/clock.js';
 import { ChronosError } from '../domain/errors.js';
-import type { JobDocument } from '../domain/job.js';
-import type { AbortKind } from '../domain/outcome.js';
-import type { ClaimedJob } from './claimed-job.js';
+import type { JobDocument } from '../domain/job/job.js';
+import { type AbortKind, isRescheduled } from '../domain/job/outcome.js';
+import type { HandlerRegistry } from '../handlers/handler-registry.js';
+import type { EventBus } from '../runtime/event-bus.js';
+import { AttemptSpan } from '../runtime/tracing.js';
+import { Condition } from '../runtime/waiting.js';
 import { InFlightJob, InFlightJobs } from './in-flight-jobs.js';
-import { JobCourse, type CourseParts } from './job-course.js';
-import type { LossKind } from './lock-manager.js';
-import { Waiters } from './waiters.js';
+import { emitOutcome, emitStart, toAttemptEvent } from './job-events.js';
+import type { Attempt, JobExecutor } from './job-executor.js';
+import type { ClaimedJob } from './job-picker.js';
+import type { LockLossReason, LockManager } from './locks/lock-manager.js';
+import type { Settler } from './settler.js';
+import type { StartedMarker } from './started-marker.js';
+import type { UncertainClaims } from './uncertain-claims.js';
 
-export interface RunnerParts extends CourseParts {
-  concurrency: number;
-  timeoutGrace: number;
-  /** Told of jobs that are locked here and will not run here. */
-  onUnwanted: (claimed: readonly ClaimedJob[]) => void;
-  /** A slot is free again; the handler ran for this many milliseconds, unless it never started. */
-  onSlotFree: (duration: number | undefined) => void;
-  /** A job is through: its outcome is written and its handler has ended. `again` when it was scheduled again. */
-  onSettled: (again: boolean) => void;
+export interface RunnerDeps {
+  executor: JobExecutor;
+  settler: Settler;
+  startedMarker: StartedMarker;
+  locks: LockManager;
+  uncertainClaims: UncertainClaims;
+  registry: HandlerRegistry;
+  clock: Clock;
+  events: EventBus;
+  options: Pick<ResolvedOptions, 'concurrency' | 'timeoutGrace'>;
 }
 
-/** Runs claimed jobs in a bounded number of slots; what finds none free waits in line. */
+/** Why there may be room for another claim: a handler ended, or an outcome was stored. */
+export interface FreedCapacity {
+  /** Milliseconds that the handler occupied its slot. */
+  handlerTime?: number;
+  /** The job is SCHEDULED again and may be due. */
+  isRescheduled?: boolean;
+}
+
+/**
+ * Owns the slots. Claimed jobs start in claim order as slots become free; until then they are prefetched. This process
+ * never starts an id that it still has in flight (invariant 4).
+ */
 export class JobRunner {
-  readonly #parts: RunnerParts;
+  readonly #deps: RunnerDeps;
+  readonly #slots: LimitFunction;
   readonly #inFlight = new InFlightJobs();
-  readonly #waiters = new Waiters();
-  readonly #course: JobCourse;
-  /** Claimed and not started, in order. */
-  #queue: InFlightJob[] = [];
-  #refilling = false;
+  readonly #condition = new Condition();
+  #prefetched: InFlightJob[] = [];
+  #isRefilling = false;
+  #onCapacity: (freed: FreedCapacity) => void = () => undefined;
 
-  constructor(parts: RunnerParts) {
-    this.#parts = parts;
-    this.#course = new JobCourse(parts, this.#inFlight, {
-      onWritten: () => {
-        this.#waiters.look();
-      },
-      onThrough: (entry) => {
-        this.#forget(entry);
-        parts.onSettled(entry.again);
-      },
-      onEnded: (duration) => {
-        this.#slotFreed(duration);
-      },
-    });
+  constructor(deps: RunnerDeps) {
+    this.#deps = deps;
+    this.#slots = pLimit(deps.options.concurrency);
   }
 
-  /** Handlers at work, stuck ones included. */
+  /** Handlers that run, including stuck ones. */
   get running(): number {
-    return this.#inFlight.running;
+    return this.#slots.activeCount;
   }
 
-  /** Handlers that were ever started. */
+  get prefetched(): number {
+    return this.#prefetched.length;
+  }
+
+  get freeSlots(): number {
+    return Math.max(0, this.#unusedSlots - this.#prefetched.length);
+  }
+
+  /** No slot will become free: handlers that ignore their signal occupy all of them. */
+  get allStuck(): boolean {
+    if (this.#unusedSlots > 0) return false;
+    return this.#inFlight.all.every(({ state, isStuck }) => state !== 'running' || isStuck);
+  }
+
+  /** Handlers started since the process began. */
   get started(): number {
     return this.#inFlight.started;
   }
 
-  get waiting(): number {
-    return this.#queue.length;
+  /** Milliseconds since a handler last started; 0 while none runs. */
+  get timeSinceLastStart(): number {
+    return this.running === 0 ? 0 : this.#deps.clock.monotonic() - this.#inFlight.lastStart;
   }
 
-  get freeSlots(): number {
-    return Math.max(0, this.#unused - this.#queue.length);
+  get hasCrashSuspect(): boolean {
+    return this.#inFlight.hasCrashSuspect;
   }
 
-  /** True when no slot will be free again: handlers that ignore their signal hold all of them. */
-  get allStuck(): boolean {
-    return this.running === this.#parts.concurrency && this.#inFlight.areStuck;
+  /** Ids that claims must leave out. */
+  get excludedIds(): string[] {
+    return this.#inFlight.excludedIds;
   }
 
-  /** How long the handler that started last has been running, in milliseconds; 0 when none runs. */
-  get sinceLastStart(): number {
-    return this.running === 0 ? 0 : this.#parts.clock.monotonic() - this.#inFlight.lastStart;
-  }
-
-  get hasSuspect(): boolean {
-    return this.#inFlight.hasSuspect;
-  }
-
-  /** Ids that are due, or may soon be, while this process is not through with them: their lock is gone or returned. */
-  get zombies(): string[] {
-    return this.#inFlight.zombies;
-  }
-
-  /** The token of each job in flight, by its id. */
+  /** Lock tokens of the jobs in flight, by job id. */
   get tokens(): Map<string, string> {
     return this.#inFlight.tokens;
   }
@@ -90,139 +102,201 @@ export class JobRunner {
     return this.#inFlight.has(jobId);
   }
 
-  /** Returns those that will run here: not one whose earlier run is still in flight. */
-  accept(claimed: readonly ClaimedJob[]): ClaimedJob[] {
-    const { locks, clock, executor, timeoutGrace, onUnwanted } = this.#parts;
-    const wanted = claimed.filter(({ job }) => !this.#inFlight.has(job._id));
-    if (wanted.length < claimed.length) onUnwanted(claimed.filter((one) => !wanted.includes(one)));
+  onCapacity(listener: (freed: FreedCapacity) => void): void {
+    this.#onCapacity = listener;
+  }
+
+  /** Takes over claimed jobs and returns them, except those whose earlier run is still in flight: these are released. */
+  accept(claimed: readonly ClaimedJob[]): InFlightJob[] {
+    const { clock, locks, registry, options, uncertainClaims } = this.#deps;
+    const rejected = claimed.filter(({ job }) => this.#inFlight.has(job._id));
+    if (rejected.length > 0) void uncertainClaims.release(rejected);
     const now = clock.monotonic();
-    const entries = wanted.map((one) => new InFlightJob(one, now));
-    const held = locks.hold(
-      entries.map((entry) => ({
+    const accepted = claimed.filter((one) => !rejected.includes(one)).map((one) => new InFlightJob(one, now));
+    const leases = locks.hold(
+      accepted.map((entry) => ({
         kind: 'job',
         id: entry.job._id,
         token: entry.token,
         length: entry.lease,
         sentAt: entry.sentAt,
-        // One grace for a handler that ignores its signal, one for the hooks that follow it.
-        runsFor: executor.timeoutOf(entry.job) + 2 * timeoutGrace,
-        buffered: entry.job.status === 'QUEUED',
-        onLost: (kind) => {
-          this.#lockLost(entry, kind);
+        // One grace time for a handler that ignores its signal, one for the hooks after it.
+        runsFor:
+          (entry.job.timeout ?? registry.settingsFor(entry.job.taskType).timeout) + 2 * options.timeoutGrace,
+        prefetched: entry.job.status === 'QUEUED',
+        onLost: (reason) => {
+          this.#onLockLost(entry, reason);
         },
       })),
     );
-    for (const [index, entry] of entries.entries()) {
-      entry.held = held[index];
+    for (const [index, entry] of accepted.entries()) {
+      entry.heldLease = leases[index];
       this.#inFlight.add(entry);
     }
-    this.#queue.push(...entries);
+    this.#prefetched.push(...accepted);
     this.#fillSlots();
-    return wanted;
+    return accepted;
   }
 
-  /** Takes jobs out that have waited longer than `age` for a slot; the caller gives them back. */
-  takeWaiting(age = 0): ClaimedJob[] {
-    const now = this.#parts.clock.monotonic();
-    const stale = this.#queue.filter(({ since }) => now - since >= age);
-    for (const entry of stale) this.#forget(entry);
-    return stale;
+  /** Removes jobs that have waited at least `ms` milliseconds for a slot; the caller releases them. */
+  takePrefetched(ms = 0): ClaimedJob[] {
+    const now = this.#deps.clock.monotonic();
+    const taken = this.#prefetched.filter(({ since }) => now - since >= ms);
+    for (const entry of taken) this.#forget(entry);
+    return taken;
   }
 
-  /** A person wants the job cancelled. `token`: as it was claimed then, and not a later run of it. */
+  /** Cancels the job on request. With `token`, only the run that has this lock, not a later one. */
   cancel(jobId: string, reason: string | null, token?: string): void {
     const entry = this.#inFlight.get(jobId);
-    if (entry === undefined) return;
-    if (token !== undefined && token !== entry.token) return;
-    // A job that was QUEUED is CANCELLED already, and its lock with it.
-    if (entry.phase === 'waiting' && entry.job.status === 'QUEUED') this.#forget(entry);
-    else
-      entry.execution?.abort(
-        'cancelled',
-        new ChronosError('JOB_CANCELLED', reason ?? 'cancelled on request'),
-      );
+    if (entry === undefined || (token !== undefined && token !== entry.token)) return;
+    // The request that cancelled a QUEUED job has already written CANCELLED and ended its lock.
+    if (entry.state === 'prefetched' && entry.job.status === 'QUEUED') this.#forget(entry);
+    else entry.abort('cancelled', new ChronosError('JOB_CANCELLED', reason ?? 'cancelled on request'));
   }
 
   abortAll(kind: AbortKind, error: Error): void {
-    for (const { execution } of this.#inFlight.all) execution?.abort(kind, error);
+    for (const entry of this.#inFlight.all) entry.abort(kind, error);
   }
 
-  /** Leaves the handlers that did not end to themselves, and returns their jobs. */
+  /** Stops waiting for handlers that have not ended, and returns their jobs. */
   abandon(): JobDocument[] {
     const left = this.#inFlight.all;
-    for (const { execution } of left) execution?.abandon();
-    this.#waiters.release();
+    for (const entry of left) entry.abandon();
+    this.#condition.close();
     return left.map(({ job }) => job);
   }
 
-  /** Resolves when nothing is in flight. */
-  idle(): Promise<void> {
-    return this.#waiters.until(() => this.#inFlight.size === 0);
+  whenIdle(): Promise<void> {
+    return this.#condition.waitFor(() => this.#inFlight.size === 0);
   }
 
-  /** Resolves when the outcomes of these jobs are written. */
-  settled(ids: ReadonlySet<string>): Promise<void> {
-    return this.#waiters.until(
-      () => !this.#inFlight.all.some(({ job, settled }) => !settled && ids.has(job._id)),
-    );
+  whenSettled(jobs: readonly InFlightJob[]): Promise<void> {
+    return this.#condition.waitFor(() => jobs.every(({ isSettled }) => isSettled));
   }
 
-  /** Resolves when a slot is free, or never will be. */
-  slotFree(): Promise<void> {
-    return this.#waiters.until(() => this.freeSlots > 0 || this.allStuck);
+  /** Also resolves when no slot will ever become free. */
+  whenSlotFree(): Promise<void> {
+    return this.#condition.waitFor(() => this.freeSlots > 0 || this.allStuck);
   }
 
-  get #unused(): number {
-    return this.#parts.concurrency - this.running;
+  get #unusedSlots(): number {
+    return this.#deps.options.concurrency - this.#slots.activeCount;
   }
 
   #fillSlots(): void {
-    const entries = this.#queue.splice(0, Math.max(0, this.#unused));
-    const buffered = entries.filter(({ job }) => job.status === 'QUEUED');
-    if (buffered.length > 0) this.#parts.locks.begin(buffered.flatMap(({ held }) => held ?? []));
-    for (const entry of entries) this.#start(entry);
+    const ready = this.#prefetched.splice(0, this.#unusedSlots);
+    const queued = ready.filter(({ job }) => job.status === 'QUEUED');
+    if (queued.length > 0) this.#deps.locks.markStarted(queued.flatMap(({ heldLease }) => heldLease ?? []));
+    for (const entry of ready) this.#start(entry);
   }
 
   #start(entry: InFlightJob): void {
-    const { locks, onUnwanted } = this.#parts;
-    if (entry.held === undefined || !locks.isValid(entry.held)) {
+    const { locks, clock, uncertainClaims } = this.#deps;
+    if (entry.heldLease === undefined || !locks.isValid(entry.heldLease)) {
       this.#forget(entry);
-      onUnwanted([entry]);
-      this.#slotFreed(undefined);
+      void uncertainClaims.release([entry]);
+      this.#onSlotFreed({});
       return;
     }
-    void this.#course.run(entry);
+    this.#inFlight.markRunning(entry, clock.monotonic());
+    void this.#run(entry);
   }
 
-  #slotFreed(duration: number | undefined): void {
+  /** The slot is free when the handler has ended; the job is forgotten when its outcome is stored as well. */
+  async #run(entry: InFlightJob): Promise<void> {
+    await this.#slots(() => this.#occupySlot(entry));
+    this.#inFlight.markEnded(entry);
+    this.#onSlotFreed({ handlerTime: this.#deps.clock.monotonic() - entry.since });
+
+    await entry.settled;
+    this.#forget(entry);
+    this.#onCapacity({ isRescheduled: entry.outcome !== undefined && isRescheduled(entry.outcome) });
+  }
+
+  async #occupySlot(entry: InFlightJob): Promise<void> {
+    const { executor, startedMarker, events, clock, registry } = this.#deps;
+    const { job, token } = entry;
+    const now = clock.now();
+    if (job.status === 'QUEUED') startedMarker.add({ jobId: job._id, token, startedAt: now });
+    const span = AttemptSpan.start(job);
+    emitStart(events, job, now);
+    const execution = executor.run(job, span);
+    entry.execution = execution;
+
+    const attempt = await execution.attempt;
+    entry.settled = this.#settleAndAnnounce(entry, attempt);
+    if (attempt.isStuck) await execution.handlerEnded;
+    if (registry.settingsFor(job.taskType).settlesImmediately) await entry.settled;
+  }
+
+  /** Decide, persist, then announce: an outcome is announced only after its fenced write was confirmed. */
+  async #settleAndAnnounce(entry: InFlightJob, attempt: Attempt): Promise<void> {
+    const { startedMarker, settler, locks, events, registry } = this.#deps;
+    const { job, token } = entry;
+    startedMarker.drop(job._id);
+    for (const { hook, error } of attempt.hookErrors)
+      events.emit('job:hookFailed', { ...toAttemptEvent(job), hook, error });
+    if (attempt.isStuck)
+      events.emit('worker:stuck', { ...toAttemptEvent(job), runningFor: attempt.duration });
+    // Releasing a job whose handler still runs would let it run twice at once: its lock expires instead.
+    const keepsLock = attempt.isStuck && attempt.outcome.kind === 'givenBack';
+    if (entry.lockLoss !== 'taken' && !keepsLock) {
+      if (isRescheduled(attempt.outcome)) this.#inFlight.excludeFromClaims(entry);
+      const { settlesImmediately } = registry.settingsFor(job.taskType);
+      const result = await settler.settle(job, token, attempt, settlesImmediately);
+      if (result.settled) {
+        entry.outcome = result.outcome;
+        emitOutcome(events, job, result.outcome, attempt.duration);
+      } else this.#emitLockLost(entry);
+    }
+    entry.isSettled = true;
+    entry.isStuck = attempt.isStuck;
+    if (attempt.isStuck) this.#inFlight.excludeFromClaims(entry);
+    if (entry.heldLease !== undefined) locks.release(entry.heldLease);
+    this.#condition.notify();
+  }
+
+  #onSlotFreed(freed: FreedCapacity): void {
     this.#refill();
-    this.#waiters.look();
-    this.#parts.onSlotFree(duration);
+    this.#condition.notify();
+    this.#onCapacity(freed);
   }
 
-  /** All slots that free in one turn of the event loop are filled together: their locks begin together. */
+  /** Slots that become free in one turn of the event loop are filled together, so that their leases start together. */
   #refill(): void {
-    if (this.#refilling || this.#queue.length === 0) return;
-    this.#refilling = true;
+    if (this.#isRefilling || this.#prefetched.length === 0) return;
+    this.#isRefilling = true;
     setImmediate(() => {
-      this.#refilling = false;
+      this.#isRefilling = false;
       this.#fillSlots();
     });
   }
 
-  #lockLost(entry: InFlightJob, kind: LossKind): void {
-    if (entry.phase !== 'waiting') {
-      this.#course.loseLock(entry, kind);
+  #onLockLost(entry: InFlightJob, reason: LockLossReason): void {
+    if (entry.state === 'prefetched') {
+      this.#forget(entry);
+      if (reason === 'expired') void this.#deps.uncertainClaims.release([entry]);
       return;
     }
-    this.#forget(entry);
-    if (kind === 'overdue') this.#parts.onUnwanted([entry]);
+    if (reason === 'taken') this.#emitLockLost(entry);
+    else entry.lockLoss ??= reason;
+    this.#inFlight.excludeFromClaims(entry);
+    entry.abort('lockLost', new ChronosError('LOCK_LOST', `the lock on job '${entry.job._id}' was lost`));
+  }
+
+  #emitLockLost(entry: InFlightJob): void {
+    if (entry.lockLoss === 'taken') return;
+    entry.lockLoss = 'taken';
+    this.#inFlight.excludeFromClaims(entry);
+    this.#deps.events.emit('job:lockLost', toAttemptEvent(entry.job));
   }
 
   #forget(entry: InFlightJob): void {
-    if (entry.phase === 'waiting') this.#queue = this.#queue.filter((other) => other !== entry);
-    if (entry.held !== undefined && !entry.settled) this.#parts.locks.release(entry.held);
+    if (entry.state === 'prefetched') this.#prefetched = this.#prefetched.filter((other) => other !== entry);
+    if (entry.heldLease !== undefined && !entry.isSettled) this.#deps.locks.release(entry.heldLease);
+    entry.isSettled = true;
     this.#inFlight.remove(entry);
-    this.#waiters.look();
+    this.#condition.notify();
   }
 }

@@ -1,185 +1,180 @@
+import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
-import { isSuspect } from '../domain/job.js';
+import { isCrashSuspect } from '../domain/job/job.js';
+import type { HandlerRegistry } from '../handlers/handler-registry.js';
+import { BurstThrottle } from '../runtime/burst-throttle.js';
 import type { EventBus } from '../runtime/event-bus.js';
-import { Pace } from '../runtime/pace.js';
-import { PeriodicService } from '../runtime/service.js';
+import { PeriodicService } from '../runtime/periodic-service.js';
 import type { Store } from '../store/store.js';
-import type { BufferSize } from './buffer-size.js';
-import type { ClaimedJob } from './claimed-job.js';
-import type { JobPicker } from './job-picker.js';
-import type { JobRunner } from './job-runner.js';
+import type { ChangeListener } from './change-listener.js';
+import type { Claim, Claimer, Room } from './claimer.js';
+import type { FreedCapacity, JobRunner } from './job-runner.js';
+import { PrefetchSize } from './prefetch-size.js';
 import type { Settler } from './settler.js';
+import type { UncertainClaims } from './uncertain-claims.js';
 
-/** A job that waits longer than this in the buffer is better off with another worker. */
-const STALE_AFTER = 1000;
-/** Past this many unwritten outcomes the database is slower than the handlers: no new claims until it catches up. */
-const MOST_UNSETTLED = 2000;
-/** Hungry for this long, in milliseconds, it is busy, and does not need to hear of more. */
-const BUSY_AFTER = 1000;
+const NOW = 0;
+/** A prefetched job that waits longer than this for a slot is released, so that another worker can run it. */
+const STALE_PREFETCH_MS = 1000;
+/** With more outcomes than this to write, the database is slower than the handlers: claim nothing until it catches up. */
+const MAX_UNSETTLED = 2000;
+/** A worker whose claims have come back full for this long needs no change stream. */
+const SATURATED_AFTER_MS = 1000;
 
-export interface PollLoopParts {
+export interface PollLoopDeps {
   clock: Clock;
   events: EventBus;
   store: Pick<Store, 'nextDueAt'>;
-  picker: JobPicker;
+  claimer: Claimer;
   runner: JobRunner;
-  settler: Settler;
-  bufferSize: BufferSize;
-  queues: readonly string[];
-  taskTypes: () => readonly string[];
-  pollInterval: number;
-  /** How many times longer than its interval the poll may wait: more than once while something tells of new jobs. */
-  patience: () => number;
-  /** There is room for more than there was to claim, after a time of plenty. */
-  onSated: () => void;
-  giveBack: (claimed: readonly ClaimedJob[]) => Promise<void>;
-  /** One claim at a time in this process: each counts the slots the one before it has left. */
-  exclusively: <T>(work: () => Promise<T>) => Promise<T>;
+  settler: Pick<Settler, 'pending'>;
+  uncertainClaims: Pick<UncertainClaims, 'release'>;
+  changes: Pick<ChangeListener, 'subscribe' | 'intervalMultiplier' | 'rest' | 'resume'>;
+  registry: Pick<HandlerRegistry, 'taskTypes'>;
+  options: Pick<ResolvedOptions, 'queues' | 'pollInterval'>;
 }
 
 /**
- * Claims as much as there is room for. Polling is the truth; nudges, freed slots and the time of the next due job
- * only make it happen earlier.
+ * Claims due jobs whenever there is room. Polling guarantees progress; wake-ups (change stream, local dispatch, a freed
+ * slot, the next due time) only make a poll happen earlier.
  */
 export class PollLoop extends PeriodicService {
   readonly name = 'claim jobs';
-  readonly #parts: PollLoopParts;
-  readonly #pace: Pace;
-  #hinted = false;
-  /** Since when (monotonic) claims come back full: there may be more, so a slot that frees is refilled at once. */
-  #hungrySince: number | undefined;
-  /** The last claim may have left some out: suspects, which wait for a slot and for each other, or zombies. */
-  #leftSome = false;
-  #wasEmpty = false;
-  #claimedAt = 0;
-  #startedBefore = 0;
+  readonly #deps: PollLoopDeps;
+  readonly #throttle: BurstThrottle;
+  readonly #prefetchSize = new PrefetchSize();
+  #pollRequested = false;
+  /** Monotonic time since when claims have come back full: more jobs may be due, so a freed slot is refilled at once. */
+  #saturatedSince: number | undefined;
+  #lastClaim = { at: 0, startedBefore: 0, wasEmpty: false, mayHaveLeftJobs: false };
 
-  constructor(parts: PollLoopParts) {
-    super(parts.clock, parts.events);
-    this.#parts = parts;
-    this.#pace = new Pace(parts.clock);
+  constructor(deps: PollLoopDeps) {
+    super(deps.clock, deps.events);
+    this.#deps = deps;
+    this.#throttle = new BurstThrottle(deps.clock);
+    deps.runner.onCapacity((freed) => {
+      this.#onCapacity(freed);
+    });
+    deps.changes.subscribe({
+      onChanges: ({ dueAt }) => {
+        if (dueAt !== undefined) this.wakeAt(dueAt);
+      },
+      onMissedChanges: () => {
+        this.requestPoll();
+      },
+    });
   }
 
-  /** There is more than enough to do. */
-  get isBusy(): boolean {
-    return this.#hungrySince !== undefined && this.clock.monotonic() - this.#hungrySince >= BUSY_AFTER;
+  /** Polls soon. Many requests in a burst cause a few claims. */
+  requestPoll(): void {
+    this.#pollRequested = true;
+    this.wakeWithin(this.#throttle.wait);
   }
 
-  /** A slot is free, or an outcome was written: there may be room for more. */
-  roomMade(): void {
-    if (this.#isHungry || this.#leftSome) this.wake();
-  }
-
-  /** There may be something to claim. Many hints in a burst cause a few claims. */
-  hint(): void {
-    this.#hinted = true;
-    this.wakeWithin(this.#pace.wait);
-  }
-
-  /** A job is due then. */
-  dueAt(time: Date): void {
+  /** A job is due at that time. */
+  wakeAt(time: Date): void {
     const left = time.getTime() - this.clock.now().getTime();
     if (left > 0) this.wakeWithin(left);
-    else this.hint();
+    else this.requestPoll();
   }
 
   async runOnce(): Promise<number> {
-    const { runner, giveBack, pollInterval, bufferSize, exclusively } = this.#parts;
-    if (this.#hinted) this.#pace.step();
-    this.#hinted = false;
-    const stale = runner.takeWaiting(STALE_AFTER);
-    if (stale.length > 0) {
-      bufferSize.observeStall();
-      await giveBack(stale);
-    }
+    if (this.#pollRequested) this.#throttle.record();
+    this.#pollRequested = false;
+    await this.#releaseStalePrefetched();
+    // Taken before the claim: a job that becomes due during the claim must not be missed by both.
     const since = this.clock.now();
-    const claimed = await exclusively(async () => {
-      // It may have waited for its turn until after the stop.
-      if (this.stopping) return [];
-      const found = await this.#claim();
-      if (this.stopping) {
-        await giveBack(found);
-        return [];
-      }
-      runner.accept(found);
-      return found;
-    });
-    // More suspects may have stood before jobs that can be taken beside this one.
-    if (claimed.some(({ job }) => isSuspect(job))) return 0;
-    if (this.#isHungry) return this.#room() > 0 ? 0 : this.#untilStale(pollInterval);
-    return this.#untilStale(await this.#untilNextDue(since));
+    const claim = await this.#deps.claimer.claim(() => this.#measureRoom());
+    this.#observe(claim);
+    // Several crash suspects may have stood before jobs that can be claimed beside the one that was taken.
+    if (claim.claimed.some(({ job }) => isCrashSuspect(job))) return NOW;
+    if (this.#saturatedSince === undefined) return this.#untilStale(await this.#timeUntilNextDue(since));
+    return this.#freeRoom() > 0 ? NOW : this.#untilStale(this.#deps.options.pollInterval);
   }
 
-  async #claim(): Promise<ClaimedJob[]> {
-    const { picker, runner, bufferSize, clock } = this.#parts;
-    const all = this.#room();
-    if (all === 0) {
-      this.#setHungry(true);
-      return [];
+  async #releaseStalePrefetched(): Promise<void> {
+    const stale = this.#deps.runner.takePrefetched(STALE_PREFETCH_MS);
+    if (stale.length === 0) return;
+    this.#prefetchSize.observeStall();
+    await this.#deps.uncertainClaims.release(stale);
+  }
+
+  #measureRoom(): Room {
+    const { freeSlots } = this.#deps.runner;
+    const room = this.#freeRoom();
+    // After an empty claim one job is the likeliest result, and one job is claimed in one round trip instead of two.
+    if (room > 0 && freeSlots > 0 && this.#lastClaim.wasEmpty) return { slots: 1, prefetch: 0 };
+    return room === 0 ? { slots: 0, prefetch: 0 } : { slots: freeSlots, prefetch: room - freeSlots };
+  }
+
+  /** Free slots, plus the prefetch buffer once half of it is used, so that claims are large. */
+  #freeRoom(): number {
+    const { runner, settler } = this.#deps;
+    if (settler.pending > MAX_UNSETTLED) return 0;
+    const target = this.#prefetchSize.target(runner.timeSinceLastStart);
+    const prefetch = runner.prefetched > target / 2 ? 0 : target - runner.prefetched;
+    return runner.freeSlots + prefetch;
+  }
+
+  #observe(claim: Claim): void {
+    const { claimed, wanted, startedBefore } = claim;
+    if (wanted === 0) {
+      this.#setSaturated(true);
+      return;
     }
-    // After a time without work one job alone is the likeliest, and taken in one round trip instead of two.
-    const one = this.#wasEmpty && runner.freeSlots > 0;
-    const [slots, room] = one ? [1, 1] : [runner.freeSlots, all];
-    const request = {
-      slots,
-      buffer: room - slots,
-      withoutSuspects: runner.hasSuspect,
-      exclude: runner.zombies,
+    const now = this.clock.monotonic();
+    const isFull = claimed.length === wanted;
+    // Only while claims come back full does the number of starts in between say how much to prefetch.
+    if (this.#saturatedSince !== undefined) {
+      const { at, startedBefore: previous } = this.#lastClaim;
+      this.#prefetchSize.observeClaim(
+        startedBefore - previous,
+        now - at,
+        isFull && claim.freeSlotsBefore > 0,
+      );
+    }
+    // A claim that lost jobs to other workers does not show how many are left.
+    this.#setSaturated(isFull || this.#deps.claimer.isContended);
+    this.#lastClaim = {
+      at: now,
+      startedBefore,
+      wasEmpty: claimed.length === 0,
+      mayHaveLeftJobs: claim.mayHaveLeftJobs,
     };
-    const claimed = await picker.pick(request);
-    const now = clock.monotonic();
-    const isFull = claimed.length === room;
-    // After a time without work it says nothing how much was started since.
-    if (this.#isHungry) {
-      const started = runner.started - this.#startedBefore;
-      bufferSize.observeClaim(started, now - this.#claimedAt, isFull && runner.freeSlots > 0);
+  }
+
+  /** A saturated worker finds more than enough by itself, so its change stream rests until the backlog has drained. */
+  #setSaturated(isSaturated: boolean): void {
+    const { changes } = this.#deps;
+    if (!isSaturated) {
+      this.#saturatedSince = undefined;
+      changes.resume();
+      return;
     }
-    // A round that was lost to others says nothing about how much there is.
-    this.#setHungry(isFull || picker.isContended);
-    this.#wasEmpty = claimed.length === 0;
-    this.#startedBefore = runner.started;
-    this.#claimedAt = now;
-    this.#leftSome =
-      slots === 0 ||
-      request.withoutSuspects ||
-      request.exclude.length > 0 ||
-      claimed.some(({ job }) => isSuspect(job));
-    return claimed;
+    const now = this.clock.monotonic();
+    this.#saturatedSince ??= now;
+    const left = this.#saturatedSince + SATURATED_AFTER_MS - now;
+    if (left <= 0) changes.rest();
+    else this.wakeWithin(left);
   }
 
-  get #isHungry(): boolean {
-    return this.#hungrySince !== undefined;
+  #onCapacity({ handlerTime, isRescheduled }: FreedCapacity): void {
+    if (handlerTime !== undefined) this.#prefetchSize.observeHandler(handlerTime);
+    if (isRescheduled) this.requestPoll();
+    else if (this.#saturatedSince !== undefined || this.#lastClaim.mayHaveLeftJobs) this.wake();
   }
 
-  #setHungry(isHungry: boolean): void {
-    const wasHungry = this.#isHungry;
-    this.#hungrySince = isHungry ? (this.#hungrySince ?? this.clock.monotonic()) : undefined;
-    if (wasHungry && !isHungry) this.#parts.onSated();
-  }
-
-  get #interval(): number {
-    return this.#parts.pollInterval * this.#parts.patience();
-  }
-
-  /** How many jobs can be taken now: free slots, and the buffer once half of it is used up, so that claims are large. */
-  #room(): number {
-    const { runner, settler, bufferSize } = this.#parts;
-    if (settler.pending > MOST_UNSETTLED) return 0;
-    const buffer = bufferSize.target(runner.sinceLastStart);
-    const ahead = runner.waiting > buffer / 2 ? 0 : buffer - runner.waiting;
-    return runner.freeSlots + ahead;
-  }
-
-  /** `after`: from before the claim, or what became due during it would be in neither. */
-  async #untilNextDue(after: Date): Promise<number> {
-    const { store, queues, taskTypes, clock } = this.#parts;
-    const interval = this.#interval;
-    const until = new Date(clock.now().getTime() + interval);
-    const next = await store.nextDueAt({ queues, taskTypes: taskTypes(), after, until });
-    return next === null ? interval : Math.max(0, next.getTime() - clock.now().getTime());
+  async #timeUntilNextDue(after: Date): Promise<number> {
+    const { store, registry, changes, options } = this.#deps;
+    const interval = options.pollInterval * changes.intervalMultiplier;
+    const until = new Date(this.clock.now().getTime() + interval);
+    const next = await store.nextDueAt({
+      ...{ queues: options.queues, taskTypes: registry.taskTypes, after, until },
+    });
+    return next === null ? interval : Math.max(0, next.getTime() - this.clock.now().getTime());
   }
 
   #untilStale(delay: number): number {
-    return this.#parts.runner.waiting > 0 ? Math.min(delay, STALE_AFTER) : delay;
+    return this.#deps.runner.prefetched > 0 ? Math.min(delay, STALE_PREFETCH_MS) : delay;
   }
 }

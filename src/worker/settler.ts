@@ -1,40 +1,75 @@
-import type { JobDocument } from '../domain/job.js';
+import type { Clock } from '../domain/clock.js';
+import { ChronosError, storedError, type StoredError, toError } from '../domain/errors.js';
+import { CancelJob } from '../domain/job/control-flow.js';
+import { type ExecutionDocument, executionRow } from '../domain/job/execution.js';
+import type { JobDocument } from '../domain/job/job.js';
+import type { Outcome } from '../domain/job/outcome.js';
+import { truncateUtf8 } from '../domain/text.js';
+import type { EventBus } from '../runtime/event-bus.js';
+import type { OutageMonitor } from '../runtime/outage-monitor.js';
+import { MAX_REJECTIONS, retry, retryDelay } from '../runtime/retry.js';
+import type { Settled, Settlement } from '../store/jobs/settle.js';
+import { isResultUnknown } from '../store/mongo-errors.js';
+import type { Store } from '../store/store.js';
 import type { Attempt } from './job-executor.js';
-import { OutcomeWriter, type OutcomeWriterParts, type Settlement, type Unwritten } from './outcome-writer.js';
 
-const LARGEST_BATCH = 1000;
-/** So many outcomes are not held back for more. */
-const ENOUGH = 500;
-/** Writes under way at the same time: while the server works on one, this process prepares the next. */
-const MOST_WRITES = 2;
+const MAX_BATCH = 1000;
+/** A batch of this size is written without waiting for more. */
+const FULL_BATCH = 500;
+/** While the server works on one write, this process prepares the next. */
+const MAX_CONCURRENT_WRITES = 2;
+const WRITE_RETRY = { first: 100, max: 5000 };
+
+/** What was stored in the end: a retry becomes a cancellation if that was requested meanwhile. */
+export type SettleResult = { settled: true; outcome: Outcome } | { settled: false };
+
+export interface SettlerDeps {
+  store: Pick<Store, 'settle' | 'findSettled' | 'logExecutions'>;
+  clock: Clock;
+  events: EventBus;
+  workerId: string;
+  executionRetention: number;
+  outages: OutageMonitor;
+}
+
+/** An outcome that is not stored yet. */
+interface PendingOutcome {
+  readonly job: JobDocument;
+  readonly token: string;
+  readonly attempt: Attempt;
+  /** What to store; differs from the attempt's outcome after a cancel request or a rejected write. */
+  outcome: Outcome;
+  rejections: number;
+  readonly resolve: (result: SettleResult) => void;
+}
 
 /**
- * Gathers outcomes to be written together. What arrives while writes are under way goes with the next one: a job
- * alone settles at once, many settle together, and no timer is needed for it.
+ * Writes outcomes in batches and retries until each is stored or its lock is known to be lost. What arrives while writes
+ * are in progress goes with the next one: a single job settles at once, many settle together, without a timer.
  */
 export class Settler {
-  readonly #abandoned = new AbortController();
-  readonly #writer: OutcomeWriter;
+  readonly #deps: SettlerDeps;
+  readonly #closed = new AbortController();
   readonly #writes = new Set<Promise<void>>();
-  #waiting: Unwritten[] = [];
-  /** Outcomes in the writes under way. */
+  #waiting: PendingOutcome[] = [];
+  /** Outcomes in the writes in progress. */
   #writing = 0;
-  #gathering = false;
+  #isGathering = false;
 
-  constructor(parts: OutcomeWriterParts) {
-    this.#writer = new OutcomeWriter(parts, this.#abandoned.signal);
+  constructor(deps: SettlerDeps) {
+    this.#deps = deps;
   }
 
-  /** Outcomes that are not written yet. */
+  /** Outcomes that are not stored yet. */
   get pending(): number {
     return this.#waiting.length + this.#writing;
   }
 
-  /** Resolves when the outcome is written, or can never be. `alone`: in a write of its own, now. */
-  settle(job: JobDocument, token: string, attempt: Attempt, alone = false): Promise<Settlement> {
+  /** Resolves when the outcome is stored, or can never be. `immediately`: in a write of its own. */
+  settle(job: JobDocument, token: string, attempt: Attempt, immediately = false): Promise<SettleResult> {
     return new Promise((resolve) => {
-      const item = { job, token, attempt, outcome: attempt.outcome, refusals: 0, resolve };
-      if (alone) this.#begin([item]);
+      const item = { job, token, attempt, outcome: attempt.outcome, rejections: 0, resolve };
+      if (immediately) this.#startWrite([item]);
       else {
         this.#waiting.push(item);
         this.#flush();
@@ -42,45 +77,166 @@ export class Settler {
     });
   }
 
-  /** Resolves when everything given so far is written. */
-  async flushed(): Promise<void> {
+  /** Retries nothing any more, and resolves when the writes in progress have ended. Locks of lost outcomes expire. */
+  async close(): Promise<void> {
+    this.#closed.abort();
+    await this.whenFlushed();
+  }
+
+  /** Resolves when everything passed so far is stored or given up. */
+  async whenFlushed(): Promise<void> {
     while (this.#waiting.length > 0 || this.#writes.size > 0) {
       await (this.#writes.size > 0 ? Promise.all(this.#writes) : new Promise(setImmediate));
     }
   }
 
-  /** Gives up on what cannot be written: the locks run out, and others recover the jobs. */
-  abandon(): void {
-    this.#abandoned.abort();
-  }
-
   #flush(): void {
-    if (this.#gathering || this.#waiting.length === 0 || this.#writes.size >= MOST_WRITES) return;
-    this.#gathering = true;
+    if (this.#isGathering || this.#waiting.length === 0 || this.#writes.size >= MAX_CONCURRENT_WRITES) return;
+    this.#isGathering = true;
     this.#gather(this.#waiting.length);
   }
 
-  /** As long as every turn of the event loop brings more, a few hundred go together; one alone waits for no other. */
+  /** Waits as long as every turn of the event loop adds outcomes, up to a full batch. */
   #gather(before: number): void {
     setImmediate(() => {
       const now = this.#waiting.length;
-      if (now > before && now < ENOUGH) {
+      if (now > before && now < FULL_BATCH) {
         this.#gather(now);
         return;
       }
-      this.#gathering = false;
-      this.#begin(this.#waiting.splice(0, LARGEST_BATCH));
+      this.#isGathering = false;
+      this.#startWrite(this.#waiting.splice(0, MAX_BATCH));
       this.#flush();
     });
   }
 
-  #begin(items: readonly Unwritten[]): void {
-    this.#writing += items.length;
-    const write = this.#writer.write(items).finally(() => {
-      this.#writing -= items.length;
+  #startWrite(batch: readonly PendingOutcome[]): void {
+    this.#writing += batch.length;
+    const write = this.#write(batch).finally(() => {
+      this.#writing -= batch.length;
       this.#writes.delete(write);
       this.#flush();
     });
     this.#writes.add(write);
   }
+
+  async #write(batch: readonly PendingOutcome[]): Promise<void> {
+    const { clock, events, outages } = this.#deps;
+    let open = batch;
+    for (let failures = 0; open.length > 0;) {
+      const { results, error } = await this.#tryWrite(open);
+      await this.#logExecutions(open.filter((_, index) => results[index] === 'settled'));
+      open = open.filter((item, index) => !applyResult(item, results[index] ?? 'unknown', error));
+      const retryIn = retryDelay(WRITE_RETRY, failures + 1);
+      if (error !== undefined) {
+        outages.recordFailure();
+        events.reportError('settle', error, { failures: ++failures, retryIn });
+      }
+      if (failures > 0 && (error === undefined || open.length === 0)) {
+        events.emit('worker:recovered', { operation: 'settle', failures });
+        failures = 0;
+      }
+      if (this.#closed.signal.aborted) {
+        for (const { resolve } of open) resolve({ settled: false });
+        return;
+      }
+      if (error !== undefined && !isResultUnknown(error) && open.length > 1) {
+        // MongoDB rejected one of them. Written one by one, it does not hold up the others.
+        for (const item of open) await this.#write([item]);
+        return;
+      }
+      // Unknown without an error: the read-back with majority has not caught up with the primary yet.
+      if (open.length > 0 && (error !== undefined || results.includes('unknown')))
+        await clock.sleep(retryIn, this.#closed.signal);
+    }
+  }
+
+  async #tryWrite(open: readonly PendingOutcome[]): Promise<{ results: readonly Settled[]; error?: Error }> {
+    const { store, workerId } = this.#deps;
+    const settlements = open.map(({ job, token, outcome, attempt }): Settlement => ({
+      ...{ jobId: job._id, token, workerId, outcome },
+      ...{ startedAt: attempt.startedAt, finishedAt: attempt.finishedAt },
+    }));
+    try {
+      return { results: await store.settle(settlements) };
+    } catch (error) {
+      // The write may have taken effect although its reply was lost: the token decides.
+      const results = await store.findSettled(settlements).catch(() => open.map((): Settled => 'unknown'));
+      return { results, error: toError(error) };
+    }
+  }
+
+  /** One row per settled attempt. Tried at least once, also after close(): what is settled belongs in the log. */
+  async #logExecutions(settled: readonly PendingOutcome[]): Promise<void> {
+    if (settled.length === 0) return;
+    const { store, clock, events } = this.#deps;
+    const rows = settled.map((item) => this.#toRow(item));
+    await retry(() => store.logExecutions(rows), {
+      ...WRITE_RETRY,
+      clock,
+      signal: this.#closed.signal,
+      shouldRetry: (error, failures) => isResultUnknown(error) || failures < MAX_REJECTIONS,
+      onFailure: (error, failures, retryIn) => {
+        events.reportError('write execution log', error, { failures, retryIn });
+      },
+    }).catch(() => undefined);
+  }
+
+  #toRow({ job, token, outcome, attempt }: PendingOutcome): ExecutionDocument {
+    const { workerId, executionRetention } = this.#deps;
+    const { startedAt, finishedAt, duration, log } = attempt;
+    const record = { lockToken: token, workerId, startedAt, finishedAt, duration, log };
+    return executionRow(
+      job,
+      { ...record, outcome: outcome.kind, error: toStoredError(outcome) },
+      executionRetention,
+    );
+  }
+}
+
+/** True if nothing is left to store for the item; its promise is resolved then. */
+function applyResult(item: PendingOutcome, result: Settled, error: Error | undefined): boolean {
+  if (result === 'settled') {
+    item.resolve({ settled: true, outcome: item.outcome });
+    return true;
+  }
+  if (typeof result === 'object') {
+    item.outcome = { kind: 'cancelled', reason: result.cancelRequested ?? 'cancelled on request' };
+    return false;
+  }
+  if (result === 'unknown' && !isPermanentlyRejected(item, error)) return false;
+  if (result === 'lost' || isOutcomeRefused(item.outcome)) {
+    item.resolve({ settled: false });
+    return true;
+  }
+  // MongoDB rejected this outcome three times (for example, a result that is too large): store a FAILED outcome instead.
+  // Otherwise the lock would expire and the job would count as crashed.
+  item.rejections = 0;
+  item.outcome = { kind: 'failed', error: outcomeRefused(error) };
+  return false;
+}
+
+function isPermanentlyRejected(item: PendingOutcome, error: Error | undefined): boolean {
+  return error !== undefined && !isResultUnknown(error) && ++item.rejections >= MAX_REJECTIONS;
+}
+
+function outcomeRefused(cause: Error | undefined): ChronosError {
+  return new ChronosError(
+    'OUTCOME_REFUSED',
+    `MongoDB refused to store the outcome of the attempt: ${truncateUtf8(cause?.message ?? '', 1024)}`,
+  );
+}
+
+function isOutcomeRefused(outcome: Outcome): boolean {
+  return (
+    outcome.kind === 'failed' &&
+    outcome.error instanceof ChronosError &&
+    outcome.error.code === 'OUTCOME_REFUSED'
+  );
+}
+
+function toStoredError(outcome: Outcome): StoredError | null {
+  if (outcome.kind === 'cancelled') return storedError(new CancelJob(outcome.reason));
+  if (outcome.kind === 'skipped') return storedError(new ChronosError('JOB_SKIPPED', outcome.reason));
+  return 'error' in outcome ? storedError(outcome.error) : null;
 }

@@ -1,3 +1,7 @@
+import type { CronField } from '../../src/domain/calendar/cron.js';
+import type { FieldSchedule } from '../../src/domain/calendar/field-schedule.js';
+import type { Rule } from '../../src/domain/calendar/rule.js';
+
 /*
  * A second way to the instants of a rule, which shares nothing with the first: it looks at every minute (or second) of
  * a period, asks Intl what clocks in the zone show then, and compares that with what the rule says.
@@ -5,9 +9,6 @@
  * Where clocks change, a rule with a fixed time fires at the first showing of that time only, and right after a leap
  * forward for what the leap skipped; any other rule fires whenever clocks show what it says.
  */
-import type { CronField } from '../../src/domain/cron.js';
-import type { FieldSchedule } from '../../src/domain/field-schedule.js';
-import type { Rule } from '../../src/domain/rule.js';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -144,7 +145,8 @@ const BOUNDS: Record<CronField, { least: number; most: number; names: readonly s
 
 function patternOf(rule: Rule): Pattern {
   const { isDate, isTime } = basePattern(rule);
-  const allows = (field: CronField, value: number): boolean => rule.only?.[field]?.includes(value) ?? true;
+  const allows = (field: CronField, value: number): boolean =>
+    rule.constraints?.[field]?.includes(value) ?? true;
   const isExcluded = (date: string): boolean =>
     (rule.except ?? []).some((day) => (day.length === 5 ? date.endsWith(`-${day}`) : date === day));
   return {
@@ -192,11 +194,12 @@ function cronPattern(texts: Record<CronField, string>): Pattern {
 }
 
 /** The six fields; one that a constraint takes the place of is free. */
-function fieldTexts({ cron = '', loose = [], only = {} }: Rule): Record<CronField, string> {
+function fieldTexts({ cron = '', overridable = [], constraints = {} }: Rule): Record<CronField, string> {
   const parts = cron.trim().split(/\s+/);
-  const isFree = (field: CronField): boolean => only[field] !== undefined && loose.includes(field);
+  const isFree = (field: CronField): boolean =>
+    constraints[field] !== undefined && overridable.includes(field);
   const [second = '', minute = '', hour = '', day = '', month = '', weekday = ''] =
-    parts.length === 6 ? parts : [only.second === undefined ? '0' : '*', ...parts];
+    parts.length === 6 ? parts : [constraints.second === undefined ? '0' : '*', ...parts];
   const texts = { second, minute, hour, day, month, weekday };
   const entries = Object.entries(texts) as [CronField, string][];
   return Object.fromEntries(
@@ -257,13 +260,13 @@ function isFixed(rule: Rule): boolean {
       ? { second: '0', minute: String(minutes), hour: String(hours) }
       : fieldTexts(rule);
   return (['second', 'minute', 'hour'] as const).every(
-    (field) => !/(^|,)\s*\*/.test(texts[field]) || rule.only?.[field] !== undefined,
+    (field) => !/(^|,)\s*\*/.test(texts[field]) || rule.constraints?.[field] !== undefined,
   );
 }
 
-function hasOtherSeconds({ cron, only, between }: Rule): boolean {
+function hasOtherSeconds({ cron, constraints, between }: Rule): boolean {
   const isLong = between?.some((time) => time.length > 5) ?? false;
-  return cron?.trim().split(/\s+/).length === 6 || only?.second !== undefined || isLong;
+  return cron?.trim().split(/\s+/).length === 6 || constraints?.second !== undefined || isLong;
 }
 
 function isBetween(second: number, between: Rule['between']): boolean {

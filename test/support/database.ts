@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import mongoose, { type Connection } from 'mongoose';
-import { attachLogger, Scheduler, type AnyPayloads, type SchedulerOptions } from '../../src/index.js';
-import { install } from '../../src/store/install.js';
-import { openCollections, type Collections } from '../../src/store/models.js';
+import { type AnyPayloads, attachLogger, Scheduler, type SchedulerOptions } from '../../src/index.js';
+import { type Collections, openCollections } from '../../src/store/schema/collections.js';
+import { install } from '../../src/store/schema/install.js';
 
 /** Short enough that a test need not wait, long enough that a busy machine does not trip over it. */
-export const QUICK = {
+export const SHORT_INTERVALS = {
   pollInterval: '100ms',
   sweepInterval: '200ms',
   heartbeatInterval: '500ms',
@@ -39,7 +39,7 @@ function dropLater(connection: Connection): void {
 }
 
 /** After the last test: waits for what still goes on, and leaves no database behind. */
-export async function endDatabases(): Promise<void> {
+export async function dropDatabases(): Promise<void> {
   if (prepared !== undefined) dropLater(await mongoose.createConnection(await prepared).asPromise());
   await dropped;
 }
@@ -65,7 +65,7 @@ export class TestDatabase {
 
   /** A scheduler on this database, not started; stopped when the test ends. CHRONOS_TEST_LOG=1 shows what it does. */
   scheduler<P extends object = AnyPayloads>(options: Partial<SchedulerOptions> = {}): Scheduler<P> {
-    const scheduler = new Scheduler<P>({ uri: this.uri, ...QUICK, ...options });
+    const scheduler = new Scheduler<P>({ uri: this.uri, ...SHORT_INTERVALS, ...options });
     if (process.env['CHRONOS_TEST_LOG']) {
       const line = (fields: object, message: string): void =>
         console.log(scheduler.workerId, message, fields);

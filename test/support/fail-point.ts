@@ -24,7 +24,7 @@ export const NO_STREAM = {
 } as const satisfies FailPoint;
 
 /** Makes the server fail while `work` runs. */
-export async function failing<T>(
+export async function withFailPoint<T>(
   database: TestDatabase,
   { commands, collection = 'jobs', times, how }: FailPoint,
   work: () => Promise<T>,

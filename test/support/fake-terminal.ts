@@ -1,8 +1,8 @@
 import { PassThrough } from 'node:stream';
-import type { Surroundings } from '../../src/cli/context.js';
+import type { Host } from '../../src/cli/context.js';
 import { runProgram } from '../../src/cli/program.js';
 import { systemClock } from '../../src/runtime/system-clock.js';
-import type { Ended } from './command.js';
+import type { CommandResult } from './chronos-command.js';
 
 /** A terminal in memory: what was written to it, and keys to press. */
 export class FakeTerminal {
@@ -14,10 +14,10 @@ export class FakeTerminal {
   });
   readonly stdout = screen();
   readonly stderr = screen();
-  readonly surroundings: Surroundings;
+  readonly host: Host;
 
   constructor(environment: Record<string, string>) {
-    this.surroundings = {
+    this.host = {
       environment,
       clock: systemClock,
       who: 'cli:ada@here',
@@ -29,13 +29,13 @@ export class FakeTerminal {
 }
 
 /** The command in this process, which is much quicker than one of its own, without a terminal. */
-export async function chronosHere(
+export async function runChronosInProcess(
   words: readonly string[],
   environment: Record<string, string>,
-): Promise<Ended> {
+): Promise<CommandResult> {
   const terminal = new FakeTerminal(environment);
   for (const stream of [terminal.stdin, terminal.stdout, terminal.stderr]) stream.isTTY = false;
-  const code = await runProgram(words, terminal.surroundings);
+  const code = await runProgram(words, terminal.host);
   return { code, stdout: terminal.stdout.seen, stderr: terminal.stderr.seen };
 }
 

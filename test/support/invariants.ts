@@ -1,7 +1,7 @@
-import type { ExecutionDocument } from '../../src/domain/execution.js';
-import { isFinished, type JobDocument } from '../../src/domain/job.js';
-import { explainChange, type TransitionName } from '../../src/domain/transitions.js';
-import type { Change } from './history.js';
+import type { ExecutionDocument } from '../../src/domain/job/execution.js';
+import { isFinished, type JobDocument } from '../../src/domain/job/job.js';
+import { explainChange, type TransitionName } from '../../src/domain/job/transitions.js';
+import type { JobChange } from './job-history.js';
 
 /** A line that a handler wrote when it started or ended. */
 export interface JournalEntry {
@@ -15,7 +15,7 @@ export interface JournalEntry {
 
 /** What a run left behind. */
 export interface Records {
-  changes: readonly Change[];
+  changes: readonly JobChange[];
   jobs: readonly JobDocument[];
   executions: readonly ExecutionDocument[];
   journal: readonly JournalEntry[];
@@ -57,7 +57,7 @@ function checkNothingLost({ acknowledged, jobs }: Records): string[] {
 }
 
 /** 2, 3, 5, 7, 9, and the token part of 4: replays every job's history against the table of transitions. */
-function checkHistories(changes: readonly Change[], limits: Limits): string[] {
+function checkHistories(changes: readonly JobChange[], limits: Limits): string[] {
   const states = new Map<string, JobDocument>();
   const tokens = new Map<string, Set<string>>();
   const faults: string[] = [];
@@ -79,7 +79,7 @@ function checkHistories(changes: readonly Change[], limits: Limits): string[] {
 function checkChange(
   before: JobDocument,
   after: JobDocument,
-  { at, fields }: Change,
+  { at, fields }: JobChange,
   limits: Limits,
 ): string[] {
   const faults: string[] = [];

@@ -1,7 +1,7 @@
 // One MongoDB for the whole test run: the one of MONGODB_URI, else an embedded one-node replica set.
 import mongoose from 'mongoose';
 import { startMongod, type EmbeddedMongod } from '@chronos/mongod';
-import { endDatabases } from './database.js';
+import { dropDatabases } from './database.js';
 
 const SLOW_START_MS = 5_000;
 
@@ -32,6 +32,6 @@ async function keepWhatExpired(uri: string): Promise<void> {
 }
 
 export async function mochaGlobalTeardown(): Promise<void> {
-  await endDatabases();
+  await dropDatabases();
   await embedded?.stop();
 }

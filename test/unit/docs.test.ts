@@ -3,7 +3,7 @@ import { generatePages } from '../../scripts/docs/pages.js';
 
 describe('docs', () => {
   it('show the options and transitions of the code (npm run docs writes them)', async () => {
-    for (const { path, now, wanted } of await generatePages())
-      assert.equal(now, wanted, `${path.pathname} is out of date`);
+    for (const { path, current, expected } of await generatePages())
+      assert.equal(current, expected, `${path.pathname} is out of date`);
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { read } from './deploy/files.js';
+import { read } from '../support/deploy-files.js';
 
 interface Package {
   exports: Record<string, Record<string, string>>;
@@ -10,10 +10,10 @@ interface Package {
 
 const ROOT = new URL('../..', import.meta.url);
 
-describe('The package', () => {
+describe('the package', () => {
   const described = JSON.parse(read('package.json')) as Package;
 
-  it('has what it exports and runs, and nothing but that', () => {
+  it('contains what it exports and runs, and nothing else', () => {
     const answer = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
       cwd: ROOT,
       stdio: ['ignore', 'pipe', 'ignore'],
@@ -30,11 +30,11 @@ describe('The package', () => {
     assert.deepEqual(others.sort(), ['README.md', 'dist/worker.d.ts', 'dist/worker.js', 'package.json']);
   });
 
-  it('is compiled before it is packed, also in a clone that never was', () => {
+  it('is compiled before it is packed, also in a fresh clone', () => {
     assert.match(described.scripts['prepack'] ?? '', /prepare\.mjs --build/);
   });
 
-  it('has no overrides: who installs it would not get them', () => {
+  it('has no overrides, which do not apply for those who install it', () => {
     assert.ok(!('overrides' in described));
   });
 });

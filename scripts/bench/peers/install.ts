@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url));
 
-/** The peers have a lock file of their own, so that nobody else has to install them. */
+/** The peers have their own lock file, so that only the benchmark installs them. */
 export async function install(log: (line: string) => void): Promise<void> {
   // npm writes this file last.
   if (modifiedAt('node_modules/.package-lock.json') >= modifiedAt('package-lock.json')) return;

@@ -1,19 +1,19 @@
 import { DEFAULTS } from '../../config/options.js';
-import type { DefinitionView, ScheduleDifference } from '../../operations/definitions.js';
 import { jsonText } from '../../domain/text.js';
+import type { DefinitionView, ScheduleDifference } from '../../operations/definitions.js';
 import { EXIT } from '../../process/exit.js';
 import type { CommandSpec, OptionSpec, View } from '../command.js';
-import { styled, type Line, type Span, type Style } from '../styled.js';
-import { table, type Column } from '../table.js';
-import { instant, NONE, plural, relative } from '../times.js';
-import { ruleText } from './schedules-view.js';
+import { instant, NONE, plural, formatRelative } from '../terminal/format.js';
+import { type Line, type Span, type Style, styled } from '../terminal/styled.js';
+import { type Column, table } from '../terminal/table.js';
+import { ruleText } from './schedules.js';
 
 export const HANDLERS: OptionSpec = {
   flags: '--handlers <module>',
   help: 'module with the handlers and definitions (default: HANDLERS)',
 };
 
-const STYLE_OF: Record<ScheduleDifference['state'], Style> = {
+const STATE_STYLES: Record<ScheduleDifference['state'], Style> = {
   same: 'green',
   new: 'blue',
   changed: 'yellow',
@@ -24,7 +24,7 @@ const STYLE_OF: Record<ScheduleDifference['state'], Style> = {
 export const definitionCommands: readonly CommandSpec[] = [
   {
     name: 'show',
-    summary: 'Show the definitions that are loaded, their rules and next times',
+    summary: 'Show the definitions in code, their rules and next runs',
     options: [HANDLERS],
     examples: ['show --handlers ./my-handlers.js'],
     async run(context) {
@@ -34,11 +34,11 @@ export const definitionCommands: readonly CommandSpec[] = [
   },
   {
     name: 'usage',
-    summary: 'Show what a worker would work with here: its settings, handlers and definitions',
+    summary: 'Show the settings, handlers and definitions that a worker would have here',
     options: [HANDLERS],
     examples: ['usage --handlers ./my-handlers.js'],
     async run(context) {
-      // A worker is more patient than a person with a command.
+      // Show the timeout of a worker, not the shorter one of this command.
       const scheduler = await context.withDefinitions(DEFAULTS.connectTimeout);
       const configuration = scheduler.operations.configuration();
       const definitions = scheduler.getExecutionOrder();
@@ -53,28 +53,28 @@ export const definitionCommands: readonly CommandSpec[] = [
             typeof value === 'string' ? value : jsonText(value),
           ]),
           '',
-          'chronos work, run and daemon work with these; chronos help lists all commands.',
+          'chronos work, run and daemon use these; chronos help lists all commands.',
         ],
       };
     },
   },
   {
     name: 'collect',
-    summary: 'Make the jobs that schedules owe, in code and stored, and run nothing',
+    summary: 'Create the jobs of all due schedules, in code and stored, without running them',
     options: [HANDLERS],
     examples: ['collect --handlers ./my-handlers.js'],
     async run(context) {
       await context.withDefinitions();
       const collected = await context.change({
         action: 'collect',
-        about: {},
-        make: ({ operations }) => operations.collect(),
-        came: ({ created }) => ({ counts: { created } }),
+        before: {},
+        change: ({ operations }) => operations.collect(),
+        after: ({ created }) => ({ counts: { created } }),
       });
       return {
         data: collected,
         lines: () => [
-          `${plural(collected.created, 'job')} made.`,
+          `${plural(collected.created, 'job')} created.`,
           ...collected.jobs.map(({ id }): Line => `  ${id}`),
         ],
       };
@@ -82,7 +82,7 @@ export const definitionCommands: readonly CommandSpec[] = [
   },
   {
     name: 'schedules diff',
-    summary: 'Compare the definitions in code with what is stored; exit 1 when they differ',
+    summary: 'Compare the definitions in code with the stored schedules; exit 1 if they differ',
     options: [HANDLERS],
     examples: ['schedules diff --handlers ./my-handlers.js'],
     async run(context) {
@@ -91,8 +91,10 @@ export const definitionCommands: readonly CommandSpec[] = [
       return {
         data: { isSame, differences },
         lines: () =>
-          differences.length === 0 ? ['No definitions, in code or stored.'] : differences.flatMap(diffLines),
-        exitCode: isSame ? EXIT.fine : EXIT.wrong,
+          differences.length === 0
+            ? ['There are no definitions, in code or stored.']
+            : differences.flatMap(diffLines),
+        exitCode: isSame ? EXIT.success : EXIT.failure,
       };
     },
   },
@@ -100,16 +102,16 @@ export const definitionCommands: readonly CommandSpec[] = [
 
 function definitionTable(definitions: readonly DefinitionView[], { width, now }: View): Line[] {
   if (definitions.length === 0)
-    return ['No definitions: name a module that has some with --handlers or HANDLERS.'];
+    return ['No definitions: use --handlers or HANDLERS to name a module that has some.'];
   const columns: Column<DefinitionView>[] = [
     { title: 'name', cell: ({ name }) => name, keep: true },
     {
       title: 'runs',
       cell: ({ runs }) => (runs.kind === runs.label ? runs.kind : `${runs.kind} ${runs.label}`),
     },
-    { title: 'here', cell: servedOf },
-    { title: 'stored', cell: storedOf },
-    { title: 'next', cell: ({ nextRuns }) => relative(nextRuns[0] ?? null, now), align: 'right' },
+    { title: 'here', cell: servedSpan },
+    { title: 'stored', cell: storedSpan },
+    { title: 'next', cell: ({ nextRuns }) => formatRelative(nextRuns[0] ?? null, now), align: 'right' },
     { title: 'rule', cell: ({ rule }) => ruleText(rule) },
     { title: 'after', cell: ({ dependsOn }) => dependsOn.join(', ') },
     { title: 'times', cell: ({ nextRuns }) => nextRuns.map(instant).join(', ') },
@@ -117,13 +119,13 @@ function definitionTable(definitions: readonly DefinitionView[], { width, now }:
   return table(columns, definitions, width);
 }
 
-function servedOf({ isServed, hasHandler, enabled }: DefinitionView): Span {
+function servedSpan({ isServed, hasHandler, enabled }: DefinitionView): Span {
   if (!enabled) return styled('dim', 'disabled');
   if (isServed) return styled('green', 'yes');
   return styled('yellow', hasHandler ? 'elsewhere' : 'no handler');
 }
 
-function storedOf({ stored }: DefinitionView): Span {
+function storedSpan({ stored }: DefinitionView): Span {
   if (stored === null) return styled('dim', 'not yet');
   if (stored.paused !== null) return styled('yellow', 'paused');
   return stored.isActive ? styled('green', 'active') : styled('red', 'disabled');
@@ -131,7 +133,7 @@ function storedOf({ stored }: DefinitionView): Span {
 
 function diffLines({ name, state, changes }: ScheduleDifference): Line[] {
   return [
-    [styled(STYLE_OF[state], state.padEnd(9)), name],
+    [styled(STATE_STYLES[state], state.padEnd(9)), name],
     ...changes.flatMap(({ field, code, stored }): Line[] => [
       [styled('red', `          - ${field}: ${jsonText(stored)}`)],
       [styled('green', `          + ${field}: ${jsonText(code)}`)],

@@ -1,30 +1,36 @@
-import { notFound, type CommandSpec } from '../command.js';
-import { styled, type Line } from '../styled.js';
-import { JOB_FILTER, jobFilter, PAGE, page, STATUS_FILTER } from './job-filter.js';
-import { jobLines, jobTable, statusSpan } from './jobs-view.js';
+import type { ExecutionFilterOptions } from '../../config/query-options.js';
+import { EXECUTION_OUTCOMES } from '../../domain/job/execution.js';
+import { oneOf } from '../../domain/validation.js';
+import { type Arguments, reader } from '../arguments.js';
+import { type CommandSpec, notFound, type OptionSpec } from '../command.js';
+import { formatMoment, formatDuration } from '../terminal/format.js';
+import { type Line, styled } from '../terminal/styled.js';
+import { table } from '../terminal/table.js';
+import { JOB_FILTER, jobFilter, page, PAGE, STATUS_FILTER } from './filters.js';
+import { executionColumns, jobLines, jobTable, nextPageHint, outcomeSpan, statusSpan } from './job-views.js';
 
-const ID = { name: '<id>', help: 'of the job' };
+const JOB_ID = { name: '<id>', help: 'id of the job' };
 
 export const jobCommands: readonly CommandSpec[] = [
   {
     name: 'jobs list',
-    summary: 'List jobs: those that wait as they are due, finished ones with the newest first',
+    summary: 'List jobs: waiting ones in the order they are due, finished ones newest first',
     options: [STATUS_FILTER, ...JOB_FILTER, ...PAGE],
     examples: ['jobs list --status scheduled --queue mail', 'jobs list --schedule daily-report --json'],
     async run(context) {
-      const { given } = context;
+      const { args } = context;
       const { operations } = await context.scheduler();
-      const found = await operations.listJobs({ ...jobFilter(given), ...page(given) });
+      const found = await operations.listJobs({ ...jobFilter(args), ...page(args) });
       return { data: found, lines: (view) => jobTable(found.jobs, found.next, view) };
     },
   },
   {
     name: 'jobs show',
     summary: 'Show a job with its payload, result and attempts',
-    arguments: [ID],
+    arguments: [JOB_ID],
     examples: ['jobs show 66b0c1d2e3f4a5b6c7d8e9f0'],
     async run(context) {
-      const { word } = context.given;
+      const { word } = context.args;
       const details = await (await context.scheduler()).operations.showJob(word);
       if (details === null) return notFound('job', word);
       return { data: details, lines: (view) => jobLines(details, view) };
@@ -32,23 +38,23 @@ export const jobCommands: readonly CommandSpec[] = [
   },
   {
     name: 'jobs explain',
-    summary: 'Say why a job does not run, and when it will',
-    arguments: [{ name: '<id>', help: 'of the job, or of an occurrence: <schedule>@<time>' }],
+    summary: 'Explain why a job is not running, and when it will run',
+    arguments: [{ name: '<id>', help: 'id of the job, or an occurrence: <schedule>@<time>' }],
     examples: ['jobs explain 66b0c1d2e3f4a5b6c7d8e9f0', 'jobs explain daily-report@2026-12-01T02:00:00.000Z'],
     async run(context) {
-      const { word } = context.given;
+      const { word } = context.args;
       const explanation = await (await context.scheduler()).operations.explainJob(word);
       if (explanation === null) return notFound('job', word);
       const { sentence, status, checked } = explanation;
       return {
         data: explanation,
         lines: (): Line[] => [
-          [status === null ? styled('dim', 'NOT MADE YET') : statusSpan(status), `  ${sentence}`],
+          [status === null ? styled('dim', 'NO JOB YET') : statusSpan(status), `  ${sentence}`],
           '',
-          ...checked.map(({ gate, passed, sentence: said }): Line => [
-            passed ? styled('green', '✔ ') : styled('yellow', '✖ '),
-            styled('dim', `${gate}: `),
-            said,
+          ...checked.map((check): Line => [
+            check.passed ? styled('green', '✔ ') : styled('yellow', '✖ '),
+            styled('dim', `${check.gate}: `),
+            check.sentence,
           ]),
         ],
       };
@@ -59,15 +65,86 @@ export const jobCommands: readonly CommandSpec[] = [
 export const deadCommands: readonly CommandSpec[] = [
   {
     name: 'dead list',
-    summary: 'List jobs that failed for good, the newest first',
+    summary: 'List FAILED jobs, newest first',
     options: [...JOB_FILTER, ...PAGE],
     examples: ['dead list --type sendEmail'],
     async run(context) {
-      const { given } = context;
+      const { args } = context;
       const { operations } = await context.scheduler();
-      const { status: _, ...filter } = jobFilter(given);
-      const found = await operations.listDead({ ...filter, ...page(given) });
+      const { status: _, ...filter } = jobFilter(args);
+      const found = await operations.listDead({ ...filter, ...page(args) });
       return { data: found, lines: (view) => jobTable(found.jobs, found.next, view) };
+    },
+  },
+];
+
+export const EXECUTION_FILTER: readonly OptionSpec[] = [
+  { flags: '--job <id>', help: 'of this job' },
+  { flags: '--type <taskType>', help: 'of this task type' },
+  { flags: '--queue <name>', help: 'of this queue' },
+  { flags: '--worker <id>', help: 'of this worker' },
+  {
+    flags: '--outcome <outcome>',
+    help: `with this outcome: ${EXECUTION_OUTCOMES.join(', ')}`,
+    read: reader(oneOf(...EXECUTION_OUTCOMES)),
+  },
+];
+
+export function executionFilter(args: Arguments): ExecutionFilterOptions {
+  return args.picked({
+    jobId: 'job',
+    taskType: 'type',
+    queue: 'queue',
+    workerId: 'worker',
+    outcome: 'outcome',
+  });
+}
+
+export const executionCommands: readonly CommandSpec[] = [
+  {
+    name: 'executions list',
+    summary: 'List attempts, newest first',
+    options: [...EXECUTION_FILTER, ...PAGE],
+    examples: ['executions list --outcome failed', 'executions list --type sendEmail --limit 100 --json'],
+    async run(context) {
+      const { args } = context;
+      const { operations } = await context.scheduler();
+      const found = await operations.listExecutions({ ...executionFilter(args), ...page(args) });
+      return {
+        data: found,
+        lines: ({ width, now }) =>
+          found.executions.length === 0
+            ? ['No executions.']
+            : [...table(executionColumns(now), found.executions, width), ...nextPageHint(found.next)],
+      };
+    },
+  },
+  {
+    name: 'executions show',
+    summary: 'Show one attempt with its log',
+    arguments: [{ name: '<id>', help: 'id of the attempt: <job>:<fence>' }],
+    examples: ['executions show 66b0c1d2e3f4a5b6c7d8e9f0:1'],
+    async run(context) {
+      const { args } = context;
+      const row = await (await context.scheduler()).operations.showExecution(args.word);
+      if (row === null) return notFound('execution', args.word);
+      return {
+        data: row,
+        lines: ({ now }): Line[] => [
+          styled('bold', `execution ${row.id}`),
+          [styled('dim', 'outcome    '), outcomeSpan(row.outcome), ` after ${formatDuration(row.duration)}`],
+          [
+            styled('dim', 'job        '),
+            `${row.jobId} (${row.taskType} in ${row.queue}), attempt ${row.attempt}`,
+          ],
+          [styled('dim', 'worker     '), row.workerId],
+          [styled('dim', 'started    '), formatMoment(row.startedAt, now)],
+          ...(row.error === null
+            ? []
+            : (row.error.stack ?? `${row.error.name}: ${row.error.message}`).split('\n')),
+          ...row.log.map((line): Line => [styled('dim', '| '), line]),
+        ],
+      };
     },
   },
 ];

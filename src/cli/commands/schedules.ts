@@ -1,77 +1,85 @@
-import type { ScheduleQueryOptions } from '../../config/call-options.js';
+import { type ScheduleQueryOptions, scheduleQueryShapes } from '../../config/method-options.js';
+import { SCHEDULE_SYMBOLS } from '../../config/rule-options.js';
 import { resolveSchedule, type ScheduleOptions } from '../../config/schedule-options.js';
-import { SYMBOLS } from '../../config/symbols.js';
+import { nextRuns, occurrencesOf } from '../../domain/calendar/occurrences.js';
+import type { Rule } from '../../domain/calendar/rule.js';
 import { ChronosError } from '../../domain/errors.js';
 import { parseInstant } from '../../domain/instant.js';
-import { nextRuns, occurrencesOf } from '../../domain/occurrences.js';
-import { notFound, type Answer, type CommandSpec } from '../command.js';
+import type { SkipDocument } from '../../domain/schedule/schedule.js';
+import { jsonText } from '../../domain/text.js';
+import { integer } from '../../domain/validation.js';
+import type { StoredSchedule } from '../../schedules/stored/stored-schedules.js';
+import { reader } from '../arguments.js';
+import { type CommandResult, type CommandSpec, notFound, type View } from '../command.js';
 import type { Context } from '../context.js';
-import { oneOf, wholeNumber } from '../readers.js';
-import { styled } from '../styled.js';
-import { RULE_OPTIONS, scheduleGiven } from './schedule-options.js';
-import { previewTable, scheduleLines, scheduleTable } from './schedules-view.js';
+import { instant, formatMoment, NONE, formatRelative, formatDuration } from '../terminal/format.js';
+import { type Line, type Span, styled } from '../terminal/styled.js';
+import { type Column, table } from '../terminal/table.js';
+import { nextPageHint } from './job-views.js';
+import { RULE_OPTIONS, scheduleInput } from './schedule-options.js';
 
-const SKIPS_SHOWN = 5;
+const MAX_SHOWN = 5;
 
-export const SCHEDULE_ID = { name: '<id>', help: 'of the schedule' };
+export const SCHEDULE_ID = { name: '<id>', help: 'id of the schedule' };
 
 export const scheduleCommands: readonly CommandSpec[] = [
   {
     name: 'schedules list',
-    summary: 'List schedules, in the order of their ids',
+    summary: 'List schedules in the order of their ids',
     options: [
       {
         flags: '--owner <owner>',
-        help: 'defined in code, or stored by the api',
-        read: oneOf(['code', 'api']),
+        help: 'defined in code, or added through the API',
+        read: reader(scheduleQueryShapes.owner),
       },
       { flags: '--type <taskType>', help: 'of this task type' },
       { flags: '--user <id>', help: 'of this user' },
-      { flags: '--active', help: 'only those that are active' },
-      { flags: '--limit <n>', help: 'at most this many (default: 100)', read: wholeNumber(1, 1000) },
-      { flags: '--after <id>', help: 'those after this id' },
+      { flags: '--active', help: 'only active ones' },
+      {
+        flags: '--limit <n>',
+        help: 'at most this many, up to 200 (default: 100)',
+        read: reader(scheduleQueryShapes.limit),
+      },
+      { flags: '--after <id>', help: 'start after this id' },
     ],
     examples: ['schedules list --owner api', 'schedules list --type sendDigest --json'],
     async run(context) {
-      const query: ScheduleQueryOptions = context.given.picked({
+      const query: ScheduleQueryOptions = context.args.picked({
         ...{ owner: 'owner', taskType: 'type', userId: 'user', isActive: 'active' },
         ...{ limit: 'limit', after: 'after' },
       });
       const { schedules, next } = await (await context.scheduler()).pageSchedules(query);
       return {
         data: { schedules, next },
-        lines: (view) => [
-          ...scheduleTable(schedules, view),
-          ...(next === null ? [] : [styled('dim', `More: --after ${next}`)]),
-        ],
+        lines: (view) => [...scheduleTable(schedules, view), ...nextPageHint(next)],
       };
     },
   },
   {
     name: 'schedules show',
-    summary: 'Show a schedule, its next times and what it skipped',
+    summary: 'Show a schedule, its next runs and its last skips',
     arguments: [SCHEDULE_ID],
     examples: ['schedules show daily-report'],
     async run(context) {
-      const { word } = context.given;
+      const { word } = context.args;
       const scheduler = await context.scheduler();
       const schedule = await scheduler.getSchedule(word);
       if (schedule === null) return notFound('schedule', word);
-      const skips = await scheduler.getSkips(word, SKIPS_SHOWN);
+      const skips = await scheduler.getSkips(word, MAX_SHOWN);
       return {
-        data: { schedule, nextRuns: schedule.nextRuns(SKIPS_SHOWN), skips },
+        data: { schedule, nextRuns: schedule.nextRuns(MAX_SHOWN), skips },
         lines: (view) => scheduleLines(schedule, skips, view),
       };
     },
   },
   {
     name: 'schedules preview',
-    summary: 'Show the next times of a schedule, or of a rule that is not stored',
-    arguments: [{ name: '[id]', help: 'of a schedule; or say a rule' }],
+    summary: 'Show the next runs of a schedule, or of a rule that is not stored',
+    arguments: [{ name: '[id]', help: 'id of a schedule; or use the options of a rule' }],
     options: [
       ...RULE_OPTIONS,
-      { flags: '--count <n>', help: 'how many (default: 10)', read: wholeNumber(1, 1000) },
-      { flags: '--from <time>', help: 'after this (default: now)' },
+      { flags: '--count <n>', help: 'how many (default: 10)', read: reader(integer(1, 1000)) },
+      { flags: '--from <time>', help: 'after this time (default: now)' },
     ],
     examples: [
       'schedules preview daily-report --count 5',
@@ -81,33 +89,128 @@ export const scheduleCommands: readonly CommandSpec[] = [
   },
 ];
 
-async function preview(context: Context): Promise<Answer> {
-  const { given } = context;
-  const rule = scheduleGiven(given);
-  if (given.words.length > 0 === Object.keys(rule).length > 0) throw neither();
-  const count = given.number('count') ?? 10;
-  const from = given.text('from');
-  if (given.words.length > 0) {
-    const schedule = await (await context.scheduler()).getSchedule(given.word);
-    if (schedule === null) return notFound('schedule', given.word);
-    return previewed(schedule.nextRuns(count, from), schedule.rule?.timezone ?? 'UTC');
+async function preview(context: Context): Promise<CommandResult> {
+  const { args } = context;
+  const rule = scheduleInput(args);
+  if (args.words.length > 0 === Object.keys(rule).length > 0) throw needsIdOrRule();
+  const count = args.number('count') ?? 10;
+  const from = args.text('from');
+  if (args.words.length > 0) {
+    const schedule = await (await context.scheduler()).getSchedule(args.word);
+    if (schedule === null) return notFound('schedule', args.word);
+    return toPreview(schedule.nextRuns(count, from), schedule.rule?.timezone ?? 'UTC');
   }
   // A rule needs no database.
-  const { TIMEZONE = 'UTC' } = context.surroundings.environment;
-  const zone = { timezone: TIMEZONE, symbols: new Map(Object.entries(SYMBOLS)) };
+  const { TIMEZONE = 'UTC' } = context.host.environment;
+  const zone = { timezone: TIMEZONE, symbols: new Map(Object.entries(SCHEDULE_SYMBOLS)) };
   const resolved = resolveSchedule(rule as ScheduleOptions, zone, 'the rule').rule;
-  if (resolved === null) throw neither();
+  if (resolved === null) throw needsIdOrRule();
   const start = from === undefined ? context.clock.now() : parseInstant(from, resolved.timezone, '--from');
-  return previewed(nextRuns(occurrencesOf(resolved, start), count, start), resolved.timezone);
+  return toPreview(nextRuns(occurrencesOf(resolved, start), count, start), resolved.timezone);
 }
 
-function neither(): ChronosError {
+function needsIdOrRule(): ChronosError {
   return new ChronosError(
     'INVALID_ARGUMENT',
     'schedules preview takes either the id of a schedule or a rule, such as --cron',
   );
 }
 
-function previewed(times: readonly Date[], timezone: string): Answer {
+function toPreview(times: readonly Date[], timezone: string): CommandResult {
   return { data: { timezone, times }, lines: (view) => previewTable(times, timezone, view) };
+}
+
+/** A rule in one line. */
+export function ruleText(rule: Rule | null): string {
+  if (rule === null) return 'only when triggered';
+  const { cron, fields, every, constraints, between, except, timezone, startsAt, endsAt } = rule;
+  return [
+    cron ?? (every === undefined ? jsonText(fields) : `every ${formatDuration(every)}`),
+    ...Object.entries(constraints ?? {}).map(([field, values]) => `${field} ${values.join(',')}`),
+    ...(between === undefined ? [] : [`between ${between.join(' and ')}`]),
+    ...(except === undefined ? [] : [`except ${except.join(',')}`]),
+    ...(startsAt === undefined ? [] : [`from ${instant(startsAt)}`]),
+    ...(endsAt === undefined ? [] : [`until ${instant(endsAt)}`]),
+    timezone,
+  ].join(' ');
+}
+
+export function scheduleTable(schedules: readonly StoredSchedule[], { width, now }: View): Line[] {
+  if (schedules.length === 0) return ['No schedules.'];
+  const columns: Column<StoredSchedule>[] = [
+    { title: 'id', cell: ({ id }) => id, keep: true },
+    { title: 'owner', cell: ({ owner }) => owner },
+    { title: 'runs', cell: ({ taskType }) => taskType },
+    { title: 'state', cell: stateSpan, keep: true },
+    {
+      title: 'next',
+      cell: ({ isActive, nextRunAt }) => (isActive ? formatRelative(nextRunAt, now) : NONE),
+      align: 'right',
+    },
+    { title: 'last', cell: ({ lastRunAt }) => formatRelative(lastRunAt, now), align: 'right' },
+    { title: 'rule', cell: ({ rule }) => ruleText(rule) },
+  ];
+  return table(columns, schedules, width);
+}
+
+export function scheduleLines(schedule: StoredSchedule, skips: readonly SkipDocument[], view: View): Line[] {
+  const { now } = view;
+  const { paused, disabledReason, payload, queue, priority, overlap, misfire, jitter, maxRuns, runs } =
+    schedule;
+  const facts: readonly (readonly [string, Span | null])[] = [
+    ['state', stateSpan(schedule)],
+    ['why', paused === null ? disabledReason : pauseText(schedule, now)],
+    ['owner', schedule.owner],
+    ['runs', schedule.taskType],
+    ['rule', ruleText(schedule.rule)],
+    ['next', formatMoment(schedule.nextRunAt, now)],
+    ['last', formatMoment(schedule.lastRunAt, now)],
+    ['active', schedule.active],
+    ['pending', schedule.waiting === 0 ? null : String(schedule.waiting)],
+    ['queue', `${queue ?? 'none'}, priority ${priority}`],
+    [
+      'policies',
+      `overlap ${overlap}, misfire ${misfire.policy} within ${formatDuration(misfire.within)}, jitter ${formatDuration(jitter)}`,
+    ],
+    ['created', `${runs}${maxRuns === null ? '' : ` of ${maxRuns}`}`],
+    ['user', schedule.userId],
+    ['payload', jsonText(payload)],
+    ...schedule.nextRuns(3).map((at) => ['then', formatMoment(at, now)] as const),
+    ...skips.map((skip) => ['skipped', `${formatMoment(skip.at, now)}: ${skip.reason}`] as const),
+  ];
+  return [
+    styled('bold', `schedule ${schedule.id}`),
+    ...facts.flatMap(([name, value]): Line[] =>
+      value === null ? [] : [[styled('dim', name.padEnd(11)), value]],
+    ),
+  ];
+}
+
+/** Each time in UTC, in the zone of the schedule, and relative to now. */
+export function previewTable(times: readonly Date[], timezone: string, { width, now }: View): Line[] {
+  if (times.length === 0) return ['It never runs again.'];
+  const local = new Intl.DateTimeFormat('en-GB', {
+    ...{ timeZone: timezone, weekday: 'short', year: 'numeric', month: 'short', day: '2-digit' },
+    ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', timeZoneName: 'short' },
+  });
+  const columns: Column<Date>[] = [
+    { title: 'utc', cell: instant },
+    { title: timezone, cell: (at) => local.format(at) },
+    { title: 'when', cell: (at) => formatRelative(at, now), align: 'right' },
+  ];
+  return table(columns, times, width);
+}
+
+function stateSpan({ isActive, paused, disabledReason, nextRunAt, rule }: StoredSchedule): Span {
+  if (paused !== null) return styled('yellow', 'paused');
+  if (disabledReason !== null) return styled('red', 'disabled');
+  if (!isActive) return styled('dim', 'inactive');
+  if (rule === null) return styled('dim', 'manual');
+  return nextRunAt === null ? styled('dim', 'ended') : styled('green', 'active');
+}
+
+function pauseText({ paused }: StoredSchedule, now: Date): string | null {
+  if (paused === null) return null;
+  const by = paused.by === null ? '' : ` by ${paused.by}`;
+  return `paused ${formatRelative(paused.at, now)}${by}${paused.reason === null ? '' : `: ${paused.reason}`}`;
 }

@@ -1,8 +1,17 @@
+import { JOB_STATUSES } from '../../domain/job/job.js';
+import type { Finding } from '../../operations/doctor/doctor.js';
+import type { WorkerView } from '../../operations/lists.js';
+import type { QueueView, StatusView } from '../../operations/status.js';
 import { EXIT } from '../../process/exit.js';
-import { said, type CommandSpec } from '../command.js';
-import { styled, type Line, type Style } from '../styled.js';
-import type { Finding } from '../../operations/doctor.js';
-import { queueTable, statusLines, workerTable } from './status-view.js';
+import type { Count } from '../../store/jobs/counts.js';
+import { type CommandSpec, message, type View } from '../command.js';
+import { instant, number, plural, formatDuration } from '../terminal/format.js';
+import { wrap, type Line, type Span, type Style, styled } from '../terminal/styled.js';
+import { type Column, table } from '../terminal/table.js';
+import { statusSpan } from './job-views.js';
+
+/** Queues whose oldest job has been waiting for longer than this are highlighted. */
+const LONG_WAIT_MS = 60_000;
 
 const MARKS: Record<Finding['level'], readonly [mark: string, style: Style]> = {
   ok: ['✔', 'green'],
@@ -13,16 +22,16 @@ const MARKS: Record<Finding['level'], readonly [mark: string, style: Style]> = {
 export const statusCommands: readonly CommandSpec[] = [
   {
     name: 'install',
-    summary: 'Create collections, indexes and validators; a worker that starts does it too',
+    summary: 'Create collections, indexes and validators; a worker does the same when it starts',
     examples: ['install'],
     async run(context) {
       await context.install();
-      return said({ installed: true }, 'Collections, indexes and validators are there.');
+      return message({ installed: true }, 'Collections, indexes and validators are installed.');
     },
   },
   {
     name: 'status',
-    summary: 'Show queues, counts by status, the oldest waiting, throughput and workers',
+    summary: 'Show queues, counts by status, the oldest waiting job, throughput and workers',
     examples: ['status', 'status --json'],
     async run(context) {
       const status = await (await context.scheduler()).operations.status();
@@ -31,7 +40,7 @@ export const statusCommands: readonly CommandSpec[] = [
   },
   {
     name: 'doctor',
-    summary: 'Look for what is wrong with the installation; exit 1 when something is',
+    summary: 'Check the installation for problems; exit 1 if there is one',
     examples: ['doctor', 'doctor --json'],
     async run(context) {
       const findings = await (await context.scheduler()).operations.doctor();
@@ -39,13 +48,13 @@ export const statusCommands: readonly CommandSpec[] = [
       return {
         data: { isWell, findings },
         lines: () => findings.flatMap(findingLines),
-        exitCode: isWell ? EXIT.fine : EXIT.wrong,
+        exitCode: isWell ? EXIT.success : EXIT.failure,
       };
     },
   },
   {
     name: 'queues list',
-    summary: 'List queues with what waits in them',
+    summary: 'List queues with their backlog',
     examples: ['queues list'],
     async run(context) {
       const queues = await (await context.scheduler()).operations.listQueues();
@@ -54,7 +63,7 @@ export const statusCommands: readonly CommandSpec[] = [
   },
   {
     name: 'workers list',
-    summary: 'List worker processes of the last day, those that live first',
+    summary: 'List worker processes of the last day, live ones first',
     examples: ['workers list'],
     async run(context) {
       const workers = await (await context.scheduler()).operations.listWorkers();
@@ -69,4 +78,92 @@ function findingLines({ check, level, finding, advice }: Finding): Line[] {
     [styled(style, mark), styled('dim', ` ${check}: `), finding],
     ...(advice === null ? [] : [[styled(style, '  → '), advice]]),
   ];
+}
+
+export function statusLines(status: StatusView, { width }: View): Line[] {
+  const { at, stored, due, throughput, running, slots, queues, workers, totals } = status;
+  const live = workers.filter(({ isLive }) => isLive).length;
+  const busy = `${running} of ${slots} slots busy, ${plural(live, 'live worker')}`;
+  const rate = `${number(throughput.perMinute)} attempts per minute (last ${formatDuration(throughput.window)})`;
+  const outcomes = Object.entries(throughput.byOutcome).map(
+    ([outcome, count]) => `${number(count)} ${outcome === 'retry' ? 'retried' : outcome}`,
+  );
+  return [
+    [styled('bold', 'Chronos'), `  ${instant(at)}`],
+    `${plural(stored, 'job')} stored, ${formatCount(due)} due; ${busy}`,
+    [rate, styled('dim', outcomes.length === 0 ? '' : `: ${outcomes.join(', ')}`)],
+    '',
+    ...wrap(
+      JOB_STATUSES.map((name) => [statusSpan(name), ` ${formatCount(totals[name])}`]),
+      '   ',
+      width,
+    ),
+    '',
+    ...queueTable(queues, width),
+    ...(status.isComplete ? [] : [styled('yellow', 'There are more queues than could be read in time.')]),
+    '',
+    ...workerTable(workers, width),
+  ];
+}
+
+export function queueTable(queues: readonly QueueView[], width: number): Line[] {
+  if (queues.length === 0) return ['No queues: there are no waiting jobs and no live workers.'];
+  const columns: Column<QueueView>[] = [
+    { title: 'queue', cell: ({ queue }) => queue },
+    { title: 'due', cell: ({ due }) => formatCount(due), align: 'right' },
+    { title: 'oldest', cell: oldestSpan, align: 'right' },
+    { title: 'scheduled', cell: ({ counts }) => formatCount(counts.SCHEDULED), align: 'right' },
+    { title: 'running', cell: ({ counts }) => formatCount(counts.RUNNING), align: 'right' },
+    { title: 'failed', cell: ({ counts }) => failedSpan(counts.FAILED), align: 'right' },
+    { title: 'per minute', cell: ({ perMinute }) => number(perMinute), align: 'right' },
+    {
+      title: 'drains in',
+      cell: ({ drainIn }) => (drainIn === 0 ? 'now' : formatDuration(drainIn)),
+      align: 'right',
+    },
+    { title: 'workers', cell: workersSpan, align: 'right' },
+  ];
+  return table(columns, queues, width);
+}
+
+export function workerTable(workers: readonly WorkerView[], width: number): Line[] {
+  if (workers.length === 0) return [styled('yellow', 'No worker was seen in the last day.')];
+  const columns: Column<WorkerView>[] = [
+    { title: 'worker', cell: ({ id }) => id },
+    {
+      title: 'state',
+      cell: ({ state, isLive }) =>
+        isLive ? styled('green', state) : styled('red', state === 'Running' ? 'Silent' : state),
+    },
+    { title: 'busy', cell: ({ running, concurrency }) => `${running}/${concurrency}`, align: 'right' },
+    { title: 'seen', cell: ({ silentFor }) => `${formatDuration(silentFor)} ago`, align: 'right' },
+    { title: 'up', cell: (worker) => formatDuration(uptime(worker)), align: 'right' },
+    { title: 'version', cell: ({ version }) => version },
+    { title: 'queues', cell: ({ queues }) => queues.join(', ') },
+    { title: 'types', cell: ({ taskTypes }) => String(taskTypes.length), align: 'right' },
+  ];
+  return table(columns, workers, width);
+}
+
+function formatCount({ count, atLeast }: Count): string {
+  return `${number(count)}${atLeast ? '+' : ''}`;
+}
+
+function oldestSpan({ oldestWaiting }: QueueView): Span {
+  return (oldestWaiting ?? 0) > LONG_WAIT_MS
+    ? styled('yellow', formatDuration(oldestWaiting))
+    : formatDuration(oldestWaiting);
+}
+
+function failedSpan(count: Count): Span {
+  return count.count > 0 ? styled('red', formatCount(count)) : formatCount(count);
+}
+
+function workersSpan({ workers, due }: QueueView): Span {
+  return workers === 0 && due.count > 0 ? styled('red', '0') : String(workers);
+}
+
+/** Until now for a live worker, else until its last heartbeat. */
+function uptime({ startedAt, heartbeatAt, silentFor, isLive }: WorkerView): number {
+  return Math.max(0, heartbeatAt.getTime() - startedAt.getTime()) + (isLive ? silentFor : 0);
 }

@@ -1,14 +1,14 @@
 import type { JobFilterOptions } from '../../config/query-options.js';
 import { ChronosError } from '../../domain/errors.js';
+import { type AuditDetails, bulkCounts } from '../../operations/audit.js';
 import type { BulkAction, BulkAnswer, BulkOptions } from '../../operations/bulk.js';
-import { countsOf, type AuditDetails } from '../../operations/audited.js';
 import type { Operations } from '../../operations/operations.js';
-import type { Count } from '../../store/list-jobs.js';
-import { route, type Asked, type CallContext, type Route } from '../route.js';
-import { bulkBody, bulkResult, deadBody, type BulkRequest, type BulkResult } from '../schemas/jobs.js';
+import type { Count } from '../../store/jobs/counts.js';
+import { type RouteInput, type CallContext, route, type Route } from '../route.js';
+import { bulkBody, type BulkRequest, bulkResult, type BulkResult, deadBody } from '../schemas/jobs.js';
 
-/** A request is not kept waiting for longer, in milliseconds; what was changed by then stays changed. */
-const LONGEST = 30_000;
+/** Then the request ends with what was changed so far. */
+const TIMEOUT_MS = 30_000;
 
 const CHANGES: Record<
   BulkAction,
@@ -24,20 +24,20 @@ export const bulkRoutes: readonly Route[] = [
   bulk(
     'retry',
     'retryJobs',
-    'Run all finished jobs again that match: those that FAILED, unless the filter says otherwise',
+    'Run all matching finished jobs again: FAILED ones, unless the filter has another status',
   ),
-  bulk('cancel', 'cancelJobs', 'Cancel all jobs that match'),
-  bulk('hold', 'holdJobs', 'Take all waiting jobs that match out of play'),
-  bulk('release', 'releaseJobs', 'Put all held jobs that match back into play'),
+  bulk('cancel', 'cancelJobs', 'Cancel all matching jobs'),
+  bulk('hold', 'holdJobs', 'Keep all matching waiting jobs from running'),
+  bulk('release', 'releaseJobs', 'Let all matching held jobs run again'),
   route({
     method: 'POST',
     path: '/dead/retry',
     operationId: 'retryDead',
-    summary: 'Run all jobs again that FAILED and match',
+    summary: 'Run all matching FAILED jobs again',
     body: deadBody,
-    answer: bulkResult,
+    response: bulkResult,
     problems: [409],
-    audit: { before: noted, after: counted },
+    audit: { before: auditFilter, after: auditCounts },
     handle: ({ operations }, { body }, context) =>
       change(
         operations,
@@ -56,50 +56,52 @@ function bulk(action: BulkAction, operationId: string, summary: string): Route {
     operationId,
     summary,
     body: bulkBody,
-    answer: bulkResult,
+    response: bulkResult,
     problems: [409],
-    audit: { before: noted, after: counted },
+    audit: { before: auditFilter, after: auditCounts },
     handle: ({ operations }, { body }, context) => change(operations, action, body, context, body.filter),
   });
 }
 
-/** `said` is what the request says itself: without any of it, all jobs are meant, and that has to be said. */
+/** `requested` is the filter of the request itself; without one, the request must confirm that it means all jobs. */
 async function change(
   operations: Operations,
   action: BulkAction,
   { filter = {}, all = false, dryRun = false, expected, reason }: BulkRequest<JobFilterOptions>,
-  { whileWanted }: CallContext,
-  said: object = {},
+  { withSignal }: CallContext,
+  requested: object = {},
 ): Promise<BulkResult> {
-  if (Object.keys(said).length === 0 && !all) {
+  if (Object.keys(requested).length === 0 && !all) {
     throw new ChronosError(
       'INVALID_ARGUMENT',
-      'without a filter every job is meant: say `all: true` if that is so',
+      'without a filter this changes every job: add `all: true` to confirm',
     );
   }
   const matching = await operations.countMatching(filter, action);
   if (dryRun) return { matching, outcome: null };
-  if (expected !== undefined) checkExpected(matching, expected);
-  const outcome = await whileWanted(LONGEST, (signal) =>
+  if (expected !== undefined) assertExpected(matching, expected);
+  const outcome = await withSignal(TIMEOUT_MS, (signal) =>
     CHANGES[action](operations, filter, { ...(reason !== undefined && { reason }), signal }),
   );
   return { matching, outcome };
 }
 
-function checkExpected({ count, atLeast }: Count, expected: number): void {
+function assertExpected({ count, atLeast }: Count, expected: number): void {
   if (count <= expected && !atLeast) return;
   const found = atLeast ? `more than ${count}` : String(count);
   throw new ChronosError(
     'WRONG_STATE',
-    `${expected} jobs were expected, and ${found} match by now: nothing was changed. Look again with dryRun: true`,
+    `${expected} jobs were expected, but ${found} match by now: nothing was changed. Count again with dryRun: true`,
   );
 }
 
-function noted({ body }: Asked<unknown, unknown, BulkRequest<JobFilterOptions>>): AuditDetails | undefined {
+function auditFilter({
+  body,
+}: RouteInput<unknown, unknown, BulkRequest<JobFilterOptions>>): AuditDetails | undefined {
   if (body.dryRun === true) return undefined;
   return { filter: { ...body.filter, ...(body.all === true && { all: 'true' }) } };
 }
 
-function counted({ outcome }: BulkResult): AuditDetails {
-  return outcome === null ? {} : countsOf(outcome);
+function auditCounts({ outcome }: BulkResult): AuditDetails {
+  return outcome === null ? {} : bulkCounts(outcome);
 }

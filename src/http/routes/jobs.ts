@@ -1,45 +1,49 @@
 import { ChronosError } from '../../domain/errors.js';
-import type { JobStatus } from '../../domain/job.js';
+import type { JobStatus } from '../../domain/job/job.js';
 import type { Scheduler } from '../../scheduler.js';
+import { HttpProblem } from '../problem.js';
 import { route, type Route } from '../route.js';
 import {
   changedJob,
   deadQuery,
   dispatchBody,
   dispatched,
+  executionPage,
+  executionParams,
+  executionQuery,
+  executionView,
   explanation,
   jobDetails,
   jobPage,
+  jobParams,
   jobQuery,
   reasonBody,
 } from '../schemas/jobs.js';
-import type { SchemaOf } from '../schemas/schema.js';
-import { emptyBody } from '../schemas/system.js';
-import { jobParams } from '../schemas/values.js';
+import { emptyRequest, type SchemaOf } from '../schemas/schema.js';
 
-type Change = 'cancel' | 'retry' | 'hold' | 'release';
+type Action = 'cancel' | 'retry' | 'hold' | 'release';
 
-interface ChangeOfOne<B> {
+interface JobAction<B> {
   operationId: string;
   summary: string;
   body: SchemaOf<B>;
-  /** What became of the job. */
-  change: (scheduler: Scheduler, id: string, body: B) => Promise<string>;
+  /** Resolves to the outcome. */
+  run: (scheduler: Scheduler, id: string, body: B) => Promise<string>;
 }
 
-/** A change of the one job that the path names. */
-function ofOneJob<B>(verb: Change, { change, ...about }: ChangeOfOne<B>): Route {
+/** A route that changes one job. */
+function jobAction<B>(action: Action, { run, ...description }: JobAction<B>): Route {
   return route({
-    ...about,
+    ...description,
     method: 'POST',
-    path: `/jobs/{id}/${verb}`,
+    path: `/jobs/{id}/${action}`,
     params: jobParams,
-    answer: changedJob,
+    response: changedJob,
     problems: [404, 409],
     audit: { before: ({ params: { id } }) => ({ target: id }) },
     handle: async (scheduler, { params: { id }, body }) => ({
       id,
-      answer: await change(scheduler, id, body),
+      answer: await run(scheduler, id, body),
     }),
   });
 }
@@ -51,16 +55,16 @@ export const jobRoutes: readonly Route[] = [
     operationId: 'listJobs',
     summary: 'A page of jobs',
     query: jobQuery,
-    answer: jobPage,
+    response: jobPage,
     handle: ({ operations }, { query }) => operations.listJobs({ ...query }),
   }),
   route({
     method: 'POST',
     path: '/jobs',
     operationId: 'dispatchJob',
-    summary: 'Store a job',
+    summary: 'Dispatch a job',
     body: dispatchBody,
-    answer: dispatched,
+    response: dispatched,
     audit: {
       before: ({ body: { taskType } }) => ({ filter: { taskType } }),
       after: ({ id }) => ({ target: id }),
@@ -76,9 +80,9 @@ export const jobRoutes: readonly Route[] = [
     operationId: 'showJob',
     summary: 'A job with its payload, result and attempts',
     params: jobParams,
-    answer: jobDetails,
+    response: jobDetails,
     problems: [404],
-    handle: async ({ operations }, { params: { id } }) => (await operations.showJob(id)) ?? missing(id),
+    handle: async ({ operations }, { params: { id } }) => (await operations.showJob(id)) ?? notFound(id),
   }),
   route({
     method: 'GET',
@@ -86,65 +90,91 @@ export const jobRoutes: readonly Route[] = [
     operationId: 'explainJob',
     summary: 'Why a job does not run, and when it will',
     params: jobParams,
-    answer: explanation,
+    response: explanation,
     problems: [404],
-    handle: async ({ operations }, { params: { id } }) => (await operations.explainJob(id)) ?? missing(id),
+    handle: async ({ operations }, { params: { id } }) => (await operations.explainJob(id)) ?? notFound(id),
   }),
-  ofOneJob('cancel', {
+  jobAction('cancel', {
     operationId: 'cancelJob',
-    summary: 'Cancel a job that waits; ask the worker of one that runs',
+    summary: 'Cancel a waiting job, or ask the worker of a running one to cancel it',
     body: reasonBody,
-    change: async (scheduler, id, { reason }) => {
-      const answered = await scheduler.cancel(id, reason);
-      if (answered.answer === 'notFound') return missing(id);
-      return answered.answer === 'alreadyFinished'
-        ? refused(id, answered.status, 'to cancel')
-        : answered.answer;
+    run: async (scheduler, id, { reason }) => {
+      const result = await scheduler.cancel(id, reason);
+      if (result.answer === 'notFound') return notFound(id);
+      return result.answer === 'alreadyFinished'
+        ? wrongState(id, result.status, 'only jobs that are not finished can be cancelled')
+        : result.answer;
     },
   }),
-  ofOneJob('retry', {
+  jobAction('retry', {
     operationId: 'retryJob',
-    summary: 'Run a finished job again, as if it were new',
-    body: emptyBody,
-    change: async (scheduler, id) => {
-      const answered = await scheduler.retry(id);
-      return answered.retried ? 'retried' : refused(id, answered.status, 'to retry: it is not finished');
+    summary: 'Run a finished job again, as a new one',
+    body: emptyRequest,
+    run: async (scheduler, id) => {
+      const result = await scheduler.retry(id);
+      return result.retried ? 'retried' : wrongState(id, result.status, 'only finished jobs can be retried');
     },
   }),
-  ofOneJob('hold', {
+  jobAction('hold', {
     operationId: 'holdJob',
-    summary: 'Take a waiting job out of play',
+    summary: 'Keep a waiting job from running',
     body: reasonBody,
-    change: async (scheduler, id, { reason }) => {
-      const answered = await scheduler.hold(id, reason);
-      return answered.changed ? 'held' : refused(id, answered.status, 'to hold: it does not wait');
+    run: async (scheduler, id, { reason }) => {
+      const result = await scheduler.hold(id, reason);
+      return result.changed ? 'held' : wrongState(id, result.status, 'only waiting jobs can be held');
     },
   }),
-  ofOneJob('release', {
+  jobAction('release', {
     operationId: 'releaseJob',
-    summary: 'Put a held job back into play',
-    body: emptyBody,
-    change: async (scheduler, id) => {
-      const answered = await scheduler.unhold(id);
-      return answered.changed ? 'released' : refused(id, answered.status, 'to release: it is not held');
+    summary: 'Let a held job run again',
+    body: emptyRequest,
+    run: async (scheduler, id) => {
+      const result = await scheduler.unhold(id);
+      return result.changed ? 'released' : wrongState(id, result.status, 'only held jobs can be released');
     },
   }),
   route({
     method: 'GET',
     path: '/dead',
     operationId: 'listDead',
-    summary: 'A page of jobs that FAILED, the newest first',
+    summary: 'A page of FAILED jobs, newest first',
     query: deadQuery,
-    answer: jobPage,
+    response: jobPage,
     handle: ({ operations }, { query }) => operations.listDead({ ...query }),
   }),
 ];
 
-function missing(id: string): never {
+function notFound(id: string): never {
   throw new ChronosError('JOB_NOT_FOUND', `there is no job '${id}'`);
 }
 
-function refused(id: string, status: JobStatus | null, what: string): never {
-  if (status === null) return missing(id);
-  throw new ChronosError('WRONG_STATE', `job '${id}' is ${status}, so that there is nothing ${what}`);
+function wrongState(id: string, status: JobStatus | null, what: string): never {
+  if (status === null) return notFound(id);
+  throw new ChronosError('WRONG_STATE', `job '${id}' is ${status}: ${what}`);
 }
+
+export const executionRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/executions',
+    operationId: 'listExecutions',
+    summary: 'A page of attempts, newest first',
+    query: executionQuery,
+    response: executionPage,
+    handle: ({ operations }, { query }) => operations.listExecutions({ ...query }),
+  }),
+  route({
+    method: 'GET',
+    path: '/executions/{id}',
+    operationId: 'showExecution',
+    summary: 'One attempt with its log lines',
+    params: executionParams,
+    response: executionView,
+    problems: [404],
+    handle: async ({ operations }, { params: { id } }) => {
+      const found = await operations.showExecution(id);
+      if (found === null) throw new HttpProblem(404, 'EXECUTION_NOT_FOUND', `there is no attempt '${id}'`);
+      return found;
+    },
+  }),
+];

@@ -1,10 +1,10 @@
+import { DEFAULT_PAGE } from '../../config/query-options.js';
 import { ChronosError } from '../../domain/errors.js';
-import type { AuditDetails } from '../../operations/audited.js';
+import type { AuditDetails } from '../../operations/audit.js';
 import type { Scheduler } from '../../scheduler.js';
-import type { StoredSchedule } from '../../schedules/schedule-view.js';
-import { route, type Asked, type Route } from '../route.js';
+import type { StoredSchedule } from '../../schedules/stored/stored-schedules.js';
+import { type RouteInput, route, type Route } from '../route.js';
 import { reasonBody } from '../schemas/jobs.js';
-import { scheduleBody, schedulePatch } from '../schemas/new-schedule.js';
 import {
   backfillBody,
   backfilled,
@@ -12,21 +12,24 @@ import {
   differences,
   preview,
   previewQuery,
+  scheduleBody,
   schedulePage,
+  scheduleParams,
+  schedulePatch,
   scheduleQuery,
   scheduleView,
   skipQuery,
   skips,
   triggered,
 } from '../schemas/schedules.js';
-import { emptyBody } from '../schemas/system.js';
-import { scheduleParams } from '../schemas/values.js';
+import { emptyRequest } from '../schemas/schema.js';
 
-const DEFAULT_PAGE = 20;
-const PREVIEWED = 5;
+const DEFAULT_PREVIEW = 5;
 
-const ofOne = {
-  before: ({ params: { id } }: Asked<{ id: string }, unknown, unknown>): AuditDetails => ({ target: id }),
+const targetAudit = {
+  before: ({ params: { id } }: RouteInput<{ id: string }, unknown, unknown>): AuditDetails => ({
+    target: id,
+  }),
 };
 
 export const scheduleRoutes: readonly Route[] = [
@@ -34,9 +37,9 @@ export const scheduleRoutes: readonly Route[] = [
     method: 'GET',
     path: '/schedules',
     operationId: 'listSchedules',
-    summary: 'A page of schedules, in the order of their ids',
+    summary: 'A page of schedules, ordered by id',
     query: scheduleQuery,
-    answer: schedulePage,
+    response: schedulePage,
     handle: (scheduler, { query }) =>
       scheduler.pageSchedules({ ...query, limit: query.limit ?? DEFAULT_PAGE }),
   }),
@@ -44,9 +47,9 @@ export const scheduleRoutes: readonly Route[] = [
     method: 'POST',
     path: '/schedules',
     operationId: 'addSchedule',
-    summary: 'Store a schedule',
+    summary: 'Add a schedule',
     body: scheduleBody,
-    answer: changedSchedule,
+    response: changedSchedule,
     status: 201,
     problems: [409],
     audit: {
@@ -64,7 +67,7 @@ export const scheduleRoutes: readonly Route[] = [
     operationId: 'showSchedule',
     summary: 'A schedule',
     params: scheduleParams,
-    answer: scheduleView,
+    response: scheduleView,
     problems: [404],
     handle: (scheduler, { params: { id } }) => find(scheduler, id),
   }),
@@ -72,12 +75,12 @@ export const scheduleRoutes: readonly Route[] = [
     method: 'PATCH',
     path: '/schedules/{id}',
     operationId: 'updateSchedule',
-    summary: 'Change a stored schedule; null takes something back',
+    summary: 'Change a stored schedule; null removes an option',
     params: scheduleParams,
     body: schedulePatch,
-    answer: changedSchedule,
+    response: changedSchedule,
     problems: [404, 409],
-    audit: ofOne,
+    audit: targetAudit,
     handle: async (scheduler, { params: { id }, body }) =>
       changed(id, await scheduler.updateSchedule(id, body)),
   }),
@@ -85,23 +88,23 @@ export const scheduleRoutes: readonly Route[] = [
     method: 'DELETE',
     path: '/schedules/{id}',
     operationId: 'removeSchedule',
-    summary: 'Remove a schedule; jobs it has made stay',
+    summary: 'Remove a schedule; its jobs stay',
     params: scheduleParams,
-    answer: changedSchedule,
+    response: changedSchedule,
     problems: [404],
-    audit: ofOne,
+    audit: targetAudit,
     handle: async (scheduler, { params: { id } }) => changed(id, await scheduler.removeSchedule(id)),
   }),
   route({
     method: 'GET',
     path: '/schedules/{id}/preview',
     operationId: 'previewSchedule',
-    summary: 'The next times of a schedule, whether it is active or not',
+    summary: 'The next runs of a schedule, whether it is active or not',
     params: scheduleParams,
     query: previewQuery,
-    answer: preview,
+    response: preview,
     problems: [404],
-    handle: async (scheduler, { params: { id }, query: { count = PREVIEWED, from } }) => ({
+    handle: async (scheduler, { params: { id }, query: { count = DEFAULT_PREVIEW, from } }) => ({
       id,
       nextRuns: (await find(scheduler, id)).nextRuns(count, from),
     }),
@@ -110,10 +113,10 @@ export const scheduleRoutes: readonly Route[] = [
     method: 'GET',
     path: '/schedules/{id}/skips',
     operationId: 'listSkips',
-    summary: 'Occurrences that did not become jobs, the last first',
+    summary: 'Occurrences that did not become jobs, latest first',
     params: scheduleParams,
     query: skipQuery,
-    answer: skips,
+    response: skips,
     problems: [404],
     handle: async (scheduler, { params: { id }, query: { limit = DEFAULT_PAGE } }) => {
       await find(scheduler, id);
@@ -124,12 +127,12 @@ export const scheduleRoutes: readonly Route[] = [
     method: 'POST',
     path: '/schedules/{id}/pause',
     operationId: 'pauseSchedule',
-    summary: 'No more occurrences until it is resumed; also for schedules in code',
+    summary: 'Pause a schedule until it is resumed; also for schedules in code',
     params: scheduleParams,
     body: reasonBody,
-    answer: changedSchedule,
+    response: changedSchedule,
     problems: [404],
-    audit: ofOne,
+    audit: targetAudit,
     handle: async (scheduler, { params: { id }, body: { reason } }, { who }) =>
       changed(id, await scheduler.pauseSchedule(id, { by: who, ...(reason !== undefined && { reason }) })),
   }),
@@ -137,31 +140,31 @@ export const scheduleRoutes: readonly Route[] = [
     method: 'POST',
     path: '/schedules/{id}/resume',
     operationId: 'resumeSchedule',
-    summary: 'Go on from now; what was due meanwhile is recorded as skipped',
+    summary: 'Resume from now; runs that were due meanwhile are recorded as skipped',
     params: scheduleParams,
-    body: emptyBody,
-    answer: changedSchedule,
+    body: emptyRequest,
+    response: changedSchedule,
     problems: [404],
-    audit: ofOne,
+    audit: targetAudit,
     handle: async (scheduler, { params: { id } }) => changed(id, await scheduler.resumeSchedule(id)),
   }),
   route({
     method: 'POST',
     path: '/schedules/{id}/trigger',
     operationId: 'triggerSchedule',
-    summary: 'Run it once now, besides its occurrences',
+    summary: 'Run it once now, in addition to its occurrences',
     params: scheduleParams,
-    body: emptyBody,
-    answer: triggered,
+    body: emptyRequest,
+    response: triggered,
     problems: [404, 409],
-    audit: ofOne,
+    audit: targetAudit,
     handle: async (scheduler, { params: { id } }) => {
-      const answered = await scheduler.triggerSchedule(id);
-      if (answered.triggered) return { jobId: answered.jobId };
-      if (answered.reason === 'notFound') return missing(id);
+      const result = await scheduler.triggerSchedule(id);
+      if (result.triggered) return { jobId: result.jobId };
+      if (result.reason === 'notFound') return notFound(id);
       throw new ChronosError(
         'WRONG_STATE',
-        `the run '${answered.jobId}' of schedule '${id}' is not finished after ${answered.runningFor} ms, and its runs must not overlap`,
+        `the run '${result.jobId}' of schedule '${id}' is still active after ${result.runningFor} ms, and its runs must not overlap`,
       );
     },
   }),
@@ -169,10 +172,10 @@ export const scheduleRoutes: readonly Route[] = [
     method: 'POST',
     path: '/schedules/{id}/backfill',
     operationId: 'backfillSchedule',
-    summary: 'Make the jobs of past occurrences that have none, from one instant to another',
+    summary: 'Create the missing jobs of past occurrences between two instants',
     params: scheduleParams,
     body: backfillBody,
-    answer: backfilled,
+    response: backfilled,
     problems: [404],
     audit: {
       before: ({ params: { id }, body: { from, to } }) => ({ target: id, filter: { from, to } }),
@@ -184,20 +187,20 @@ export const scheduleRoutes: readonly Route[] = [
     method: 'GET',
     path: '/schedule-differences',
     operationId: 'diffSchedules',
-    summary: 'How the definitions in the code of this worker and what is stored compare',
-    answer: differences,
+    summary: 'Differences between the definitions in the code of this worker and the stored schedules',
+    response: differences,
     handle: async ({ operations }) => ({ differences: await operations.diffSchedules() }),
   }),
 ];
 
 async function find(scheduler: Scheduler, id: string): Promise<StoredSchedule> {
-  return (await scheduler.getSchedule(id)) ?? missing(id);
+  return (await scheduler.getSchedule(id)) ?? notFound(id);
 }
 
 function changed(id: string, isFound: boolean): { id: string } {
-  return isFound ? { id } : missing(id);
+  return isFound ? { id } : notFound(id);
 }
 
-function missing(id: string): never {
+function notFound(id: string): never {
   throw new ChronosError('SCHEDULE_NOT_FOUND', `there is no schedule '${id}'`);
 }

@@ -1,12 +1,12 @@
 import type { PruneCounts } from '../../maintenance/pruner.js';
 import { route, type Route } from '../route.js';
+import { emptyRequest } from '../schemas/schema.js';
 import { definitions } from '../schemas/schedules.js';
 import {
   auditPage,
   auditQuery,
   collected,
   configuration,
-  emptyBody,
   findings,
   pruneBody,
   pruned,
@@ -22,32 +22,32 @@ export const systemRoutes: readonly Route[] = [
     method: 'GET',
     path: '/status',
     operationId: 'readStatus',
-    summary: 'Everything at one glance',
-    answer: statusView,
+    summary: 'Queues, workers, counts and throughput at a glance',
+    response: statusView,
     handle: ({ operations }) => operations.status(),
   }),
   route({
     method: 'GET',
     path: '/queues',
     operationId: 'listQueues',
-    summary: 'Queues with their counts, what waits longest, and how fast they empty',
-    answer: queues,
+    summary: 'Queues with their counts, longest wait and throughput',
+    response: queues,
     handle: async ({ operations }) => ({ queues: await operations.listQueues() }),
   }),
   route({
     method: 'GET',
     path: '/workers',
     operationId: 'listWorkers',
-    summary: 'Worker processes of the last day, those that live first',
-    answer: workers,
+    summary: 'Worker processes of the last day, live ones first',
+    response: workers,
     handle: async ({ operations }) => ({ workers: await operations.listWorkers() }),
   }),
   route({
     method: 'GET',
     path: '/doctor',
     operationId: 'examine',
-    summary: 'What may be wrong with the installation, and what to do about it',
-    answer: findings,
+    summary: 'Problems of the installation, and what to do about them',
+    response: findings,
     handle: async ({ operations }) => {
       const found = await operations.doctor();
       return { isWell: found.every(({ level }) => level !== 'error'), findings: found };
@@ -57,25 +57,25 @@ export const systemRoutes: readonly Route[] = [
     method: 'GET',
     path: '/definitions',
     operationId: 'listDefinitions',
-    summary: 'The definitions in the code of this worker, with their rules and next times',
-    answer: definitions,
+    summary: 'The schedules defined in the code of this worker, with their rules and next runs',
+    response: definitions,
     handle: async ({ operations }) => ({ definitions: await operations.listDefinitions() }),
   }),
   route({
     method: 'GET',
     path: '/configuration',
     operationId: 'readConfiguration',
-    summary: 'What this worker works with; never its connection string',
-    answer: configuration,
+    summary: 'The options of this worker, without its connection string',
+    response: configuration,
     handle: ({ operations }) => Promise.resolve(operations.configuration()),
   }),
   route({
     method: 'GET',
     path: '/audit',
     operationId: 'listAudit',
-    summary: 'Who did what, the newest first',
+    summary: 'Who did what, newest first',
     query: auditQuery,
-    answer: auditPage,
+    response: auditPage,
     handle: ({ operations }, { query }) => operations.listAudit({ ...query }),
   }),
   route({
@@ -83,9 +83,9 @@ export const systemRoutes: readonly Route[] = [
     path: '/prune',
     operationId: 'prune',
     summary:
-      'Remove finished jobs past their retention; with an age also orphans and jobs whose lock expired, all older than that',
+      'Remove finished jobs past their retention; with olderThan also orphans and jobs with an expired lock that are older',
     body: pruneBody,
-    answer: pruned,
+    response: pruned,
     audit: {
       before: ({ body: { olderThan, dryRun } }) =>
         dryRun === true
@@ -102,9 +102,9 @@ export const systemRoutes: readonly Route[] = [
     method: 'POST',
     path: '/collect',
     operationId: 'collect',
-    summary: 'One pass that only makes the jobs that schedules owe',
-    body: emptyBody,
-    answer: collected,
+    summary: 'Create the jobs of all due schedules, without running any',
+    body: emptyRequest,
+    response: collected,
     audit: { before: () => ({}), after: ({ created }) => ({ counts: { created } }) },
     handle: ({ operations }) => operations.collect(),
   }),

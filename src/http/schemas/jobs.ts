@@ -1,113 +1,137 @@
-import type { DispatchOptions } from '../../config/dispatch-options.js';
-import type { RetryOptions } from '../../config/retry-options.js';
-import { LONGEST_JOB_ID } from '../../domain/names.js';
-import type { JobFilterOptions, PageOptions } from '../../config/query-options.js';
-import type { JobView } from '../../dispatch/job-view.js';
-import type { BulkAnswer } from '../../operations/bulk.js';
-import type { Explanation } from '../../operations/explain.js';
-import type { JobPage } from '../../operations/lists.js';
-import type { JobDetails, JobSummary } from '../../operations/views.js';
-import { executionView } from './executions.js';
+import { type DispatchOptions, dispatchShapes } from '../../config/dispatch-options.js';
+import { reasonShape } from '../../config/method-options.js';
 import {
-  amount,
-  answer,
-  anything,
+  type ExecutionFilterOptions,
+  executionQueryShape,
+  jobId,
+  type JobFilterOptions,
+  jobFilterShapes,
+  jobQueryShape,
+  type PageOptions,
+  pageShapes,
+} from '../../config/query-options.js';
+import { EXECUTION_OUTCOMES } from '../../domain/job/execution.js';
+import { anything, described, flag, integer, name, object } from '../../domain/validation.js';
+import type {
+  ExecutionSummary,
+  ExecutionView,
+  JobDetails,
+  JobSummary,
+  JobView,
+} from '../../jobs/job-views.js';
+import type { BulkAnswer } from '../../operations/bulk.js';
+import type { Explanation } from '../../operations/explain/explain.js';
+import type { ExecutionPage, JobPage } from '../../operations/lists.js';
+import {
+  anyValue,
+  boolean,
+  count,
   date,
   dictionary,
-  flag,
-  free,
-  input,
-  integer,
+  enumOf,
+  idParam,
   list,
-  nullable,
-  oneOf,
-  shown,
-  text,
-} from './schema.js';
-import {
-  count,
-  cursor,
-  duration,
-  instant,
-  limit,
-  name,
   next,
-  reason,
+  nullable,
+  number,
+  openObject,
+  response,
+  type SchemaOf,
   status,
   storedError,
-} from './values.js';
+  string,
+} from './schema.js';
 
-const summaryProperties = {
-  id: shown(),
-  taskType: shown(),
-  queue: shown(),
-  priority: amount('lower is more urgent'),
+const outcome = enumOf(...EXECUTION_OUTCOMES);
+
+const executionProperties = {
+  id: string('`<job>:<fence>`'),
+  jobId: string(),
+  taskType: string(),
+  queue: string(),
+  attempt: number(),
+  fence: number(),
+  workerId: string(),
+  startedAt: date(),
+  finishedAt: date(),
+  duration: number('milliseconds'),
+  outcome,
+  error: storedError,
+};
+
+export const executionSummary = response<ExecutionSummary>(executionProperties);
+export const executionView = response<ExecutionView>({ ...executionProperties, log: list(string()) });
+export const executionPage = response<ExecutionPage>({ executions: list(executionSummary), next });
+
+export const executionQuery: SchemaOf<ExecutionFilterOptions & PageOptions> = executionQueryShape.schema;
+export const executionParams = idParam(jobId, '`<job>:<fence>`, percent-encoded');
+
+const jobProperties = {
+  id: string(),
+  taskType: string(),
+  queue: string(),
+  priority: number('lower is more urgent'),
   status,
   nextRunAt: date(),
   createdAt: date(),
-  fence: amount(),
-  attempts: amount('failed verdicts'),
-  crashes: amount(),
-  abandoned: amount(),
-  retries: nullable(free<NonNullable<JobView['retries']>>()),
-  timeout: nullable(amount('milliseconds')),
-  maxRunningTime: nullable(amount('milliseconds')),
-  schedule: nullable(shown('the schedule that made it')),
+  fence: number(),
+  attempts: number('failed attempts'),
+  crashes: number(),
+  abandoned: number(),
+  retries: nullable(openObject<NonNullable<JobView['retries']>>()),
+  timeout: nullable(number('milliseconds')),
+  maxRunningTime: nullable(number('milliseconds')),
+  schedule: nullable(string('the schedule that created it')),
   scheduledFor: nullable(date()),
-  userId: nullable(shown()),
-  held: nullable(answer<NonNullable<JobView['held']>>({ reason: nullable(shown()), at: date() })),
-  skipReason: nullable(shown()),
+  userId: nullable(string()),
+  held: nullable(response<NonNullable<JobView['held']>>({ reason: nullable(string()), at: date() })),
+  skipReason: nullable(string()),
   cancelRequested: nullable(
-    answer<NonNullable<JobView['cancelRequested']>>({ reason: nullable(shown()), at: date() }),
+    response<NonNullable<JobView['cancelRequested']>>({ reason: nullable(string()), at: date() }),
   ),
-  lockedBy: nullable(shown()),
+  lockedBy: nullable(string()),
   lockedUntil: nullable(date()),
-  settledBy: nullable(shown()),
+  settledBy: nullable(string()),
   queuedAt: nullable(date()),
   firstStartedAt: nullable(date()),
   startedAt: nullable(date()),
   finishedAt: nullable(date()),
   progress: nullable(
-    answer<NonNullable<JobView['progress']>>({ value: amount(), note: nullable(shown()), at: date() }),
+    response<NonNullable<JobView['progress']>>({ value: number(), note: nullable(string()), at: date() }),
   ),
-  resultCut: flag('true when the result is only the first part of its JSON text'),
+  resultCut: boolean('true: the result is only the first part of its JSON text'),
   error: storedError,
-  trace: shown('W3C traceparent of the dispatch'),
+  trace: string('W3C traceparent of the dispatch'),
 };
 
-export const jobSummary = answer<JobSummary>(summaryProperties, ['trace']);
-export const jobView = answer<JobView>({ ...summaryProperties, payload: anything(), result: anything() }, [
+export const jobSummary = response<JobSummary>(jobProperties, ['trace']);
+export const jobView = response<JobView>({ ...jobProperties, payload: anyValue, result: anyValue }, [
   'trace',
 ]);
-export const jobPage = answer<JobPage>({ jobs: list(jobSummary), next });
-export const jobDetails = answer<JobDetails>({ job: jobView, executions: list(executionView) });
+export const jobPage = response<JobPage>({ jobs: list(jobSummary), next });
+export const jobDetails = response<JobDetails>({ job: jobView, executions: list(executionView) });
 
-export const explanation = answer<Explanation>({
-  jobId: shown(),
+export const explanation = response<Explanation>({
+  jobId: string(),
   status: nullable(status),
-  sentence: shown('why it does not run, and when it will'),
-  gate: nullable(shown('what keeps it from running')),
+  sentence: string('why it does not run, and when it will'),
+  gate: nullable(string('the check that keeps it from running')),
   at: nullable(date('when that changes')),
-  checked: list(answer<Explanation['checked'][number]>({ gate: shown(), passed: flag(), sentence: shown() })),
+  checked: list(
+    response<Explanation['checked'][number]>({ gate: string(), passed: boolean(), sentence: string() }),
+  ),
 });
-
-const filterProperties = {
-  queue: name,
-  taskType: name,
-  schedule: name,
-  userId: name,
-  idPrefix: text(LONGEST_JOB_ID, 'what their ids begin with'),
-};
 
 export type DeadFilter = Omit<JobFilterOptions, 'status'>;
 
-export const jobQuery = input<JobFilterOptions & PageOptions>({
-  status,
-  ...filterProperties,
-  limit,
-  after: cursor,
-});
-export const deadQuery = input<DeadFilter & PageOptions>({ ...filterProperties, limit, after: cursor });
+const { status: _, ...deadFilterShapes } = jobFilterShapes;
+
+export const jobParams = idParam(jobId, 'of a job, percent-encoded');
+export const jobQuery: SchemaOf<JobFilterOptions & PageOptions> = jobQueryShape.schema;
+export const deadQuery: SchemaOf<DeadFilter & PageOptions> = object({
+  ...deadFilterShapes,
+  ...pageShapes,
+}).schema;
 
 /** A change of many jobs. */
 export interface BulkRequest<F> {
@@ -118,37 +142,40 @@ export interface BulkRequest<F> {
   reason?: string;
 }
 
-const bulkProperties = {
-  all: flag('true is needed where the filter is left out: every job the action is for'),
-  expected: integer(0, 10_000, 'how many a dry run found; when there are more by now, nothing is changed'),
-  dryRun: flag('true: only say how many it would touch'),
+const bulkShapes = {
+  all: described(flag, 'must be true if the filter is left out: the action applies to every job then'),
+  expected: described(
+    integer(0, 10_000),
+    'how many jobs a dry run found; if there are more by now, nothing is changed',
+  ),
+  dryRun: described(flag, 'true: only count the jobs that would be changed'),
 };
 
-export const bulkBody = input<BulkRequest<JobFilterOptions>>({
-  filter: input<JobFilterOptions>({ status, ...filterProperties }),
-  ...bulkProperties,
-  reason,
-});
-export const deadBody = input<Omit<BulkRequest<DeadFilter>, 'reason'>>({
-  filter: input<DeadFilter>(filterProperties),
-  ...bulkProperties,
-});
+export const bulkBody: SchemaOf<BulkRequest<JobFilterOptions>> = object({
+  filter: object(jobFilterShapes),
+  ...bulkShapes,
+  reason: reasonShape,
+}).schema;
+export const deadBody: SchemaOf<Omit<BulkRequest<DeadFilter>, 'reason'>> = object({
+  filter: object(deadFilterShapes),
+  ...bulkShapes,
+}).schema;
 
-/** What would be touched, and what was; the second is null for a dry run. */
+/** The jobs that match, and what was changed; `outcome` is null for a dry run. */
 export interface BulkResult {
   matching: { count: number; atLeast: boolean };
   outcome: BulkAnswer | null;
 }
 
-export const bulkResult = answer<BulkResult>({
+export const bulkResult = response<BulkResult>({
   matching: count,
   outcome: nullable(
-    answer<BulkAnswer>({
-      matched: amount(),
-      changed: amount(),
-      requested: amount('of the changed: jobs that run, and whose worker was asked'),
-      refused: dictionary(amount()),
-      isAborted: flag('true when time was up before all were done: the same request goes on with the rest'),
+    response<BulkAnswer>({
+      matched: number(),
+      changed: number(),
+      requested: number('how many of the changed jobs are running: their worker was asked to cancel them'),
+      refused: dictionary(number()),
+      isAborted: boolean('true: the time limit was reached first; send the same request again for the rest'),
     }),
   ),
 });
@@ -156,42 +183,26 @@ export const bulkResult = answer<BulkResult>({
 export interface DispatchBody extends DispatchOptions {
   taskType: string;
   payload?: unknown;
-  at?: string;
 }
 
-export const retries = input<RetryOptions>({
-  max: integer(1, 1_000_000, 'attempts in all'),
-  base: duration,
-  cap: duration,
-  jitter: oneOf('full', 'none'),
-});
-
-export const dispatchBody = input<DispatchBody>(
-  {
+export const dispatchBody: SchemaOf<DispatchBody> = {
+  ...object<DispatchBody>({
     taskType: name,
-    payload: anything('handed to the handler'),
-    delay: duration,
-    at: instant,
-    priority: integer(0, 1000, 'lower is more urgent; default 100'),
-    queue: name,
-    key: text(500, 'becomes part of the id: the same key twice gives the job that is there'),
-    retries,
-    timeout: duration,
-    maxRunningTime: duration,
-    hold: flag('true: it waits until it is released'),
-  },
-  ['taskType'],
-);
+    payload: described(anything, 'passed to the handler'),
+    ...dispatchShapes('UTC'),
+  }).schema,
+  required: ['taskType'],
+};
 
-export const dispatched = answer<{ id: string; duplicate: boolean }>({
-  id: shown(),
-  duplicate: flag('true when the key was taken: this is the job that was there'),
+export const dispatched = response<{ id: string; duplicate: boolean }>({
+  id: string(),
+  duplicate: boolean('true: a job with this key existed; this is its id'),
 });
 
-export const reasonBody = input<{ reason?: string }>({ reason });
-export const changedJob = answer<{ id: string; answer: string }>({
-  id: shown(),
-  answer: shown(
-    'what was done: `cancelled`, `requested` (it runs; its worker was asked), `retried`, `held`, `released`',
+export const reasonBody: SchemaOf<{ reason?: string }> = object({ reason: reasonShape }).schema;
+export const changedJob = response<{ id: string; answer: string }>({
+  id: string(),
+  answer: string(
+    'what was done: `cancelled`, `requested` (it is running; its worker was asked), `retried`, `held`, `released`',
   ),
 });

@@ -1,74 +1,91 @@
-import type { ScheduleQueryOptions } from '../../config/call-options.js';
-import type { MisfireOptions } from '../../config/schedule-options.js';
-import { MISFIRES, OVERLAPS, type SkipDocument } from '../../domain/schedule.js';
-import type { ScheduleDifference, DefinitionView } from '../../operations/definitions.js';
-import type { StoredSchedule } from '../../schedules/schedule-view.js';
+import { type ScheduleQueryOptions, scheduleQueryShapes } from '../../config/method-options.js';
+import { DEFAULT_PAGE, limitShape, MAX_PAGE } from '../../config/query-options.js';
+import { type MisfireOptions, scheduleShapes } from '../../config/schedule-options.js';
+import type { Instant } from '../../domain/instant.js';
+import { MISFIRES, OVERLAPS, type SkipDocument } from '../../domain/schedule/schedule.js';
 import {
-  amount,
-  answer,
   anything,
-  date,
+  described,
   flag,
-  free,
+  instant,
   integer,
-  input,
+  name,
+  nullable as orNull,
+  object,
+  type Shape,
+  type Shapes,
+} from '../../domain/validation.js';
+import type { DefinitionView, ScheduleDifference } from '../../operations/definitions.js';
+import type { NewSchedule, SchedulePatch } from '../../schedules/stored/schedule-input.js';
+import type { StoredSchedule } from '../../schedules/stored/stored-schedules.js';
+import {
+  anyValue,
+  boolean,
+  date,
+  enumOf,
+  idParam,
   list,
+  next,
   nullable,
-  oneOf,
-  shown,
+  number,
+  openObject,
+  response,
+  type SchemaOf,
+  string,
 } from './schema.js';
-import { instant, limit, name } from './values.js';
 
-/** As it is sent: without the function that tells its next runs. */
+/** As it is sent: without its methods. */
 export type ScheduleAnswer = Omit<StoredSchedule, 'nextRuns'>;
 export type SkipAnswer = Omit<SkipDocument, '_id' | 'scheduleId' | 'expiresAt'>;
 
 const definitionProperties = {
-  taskType: shown(),
-  rule: nullable(free<NonNullable<ScheduleAnswer['rule']>>('as it is stored; null: only when triggered')),
-  payload: anything(),
-  queue: nullable(shown()),
-  priority: amount(),
-  retries: nullable(free<NonNullable<ScheduleAnswer['retries']>>()),
-  timeout: nullable(amount('milliseconds')),
-  maxRunningTime: nullable(amount('milliseconds')),
-  misfire: answer<Required<MisfireOptions> & { within: number }>({
-    policy: oneOf(...MISFIRES),
-    within: amount('milliseconds'),
-    cap: amount(),
+  taskType: string(),
+  rule: nullable(
+    openObject<NonNullable<ScheduleAnswer['rule']>>('as it is stored; null: only when triggered'),
+  ),
+  payload: anyValue,
+  queue: nullable(string()),
+  priority: number(),
+  retries: nullable(openObject<NonNullable<ScheduleAnswer['retries']>>()),
+  timeout: nullable(number('milliseconds')),
+  maxRunningTime: nullable(number('milliseconds')),
+  misfire: response<Required<MisfireOptions> & { within: number }>({
+    policy: enumOf(...MISFIRES),
+    within: number('milliseconds'),
+    cap: number(),
   }),
-  overlap: oneOf(...OVERLAPS),
-  jitter: amount('milliseconds'),
-  maxRuns: nullable(amount()),
-  enabled: flag(),
-  environments: list(shown()),
-  userId: nullable(shown()),
+  overlap: enumOf(...OVERLAPS),
+  jitter: number('milliseconds'),
+  maxRuns: nullable(number()),
+  enabled: boolean(),
+  environments: list(string()),
+  userId: nullable(string()),
 };
 
 const pause = nullable(
-  answer<NonNullable<ScheduleAnswer['paused']>>({
+  response<NonNullable<ScheduleAnswer['paused']>>({
     at: date(),
-    by: nullable(shown()),
-    reason: nullable(shown()),
+    by: nullable(string()),
+    reason: nullable(string()),
   }),
 );
 
-export const scheduleView = answer<ScheduleAnswer>({
-  id: shown(),
+export const scheduleView = response<ScheduleAnswer>({
+  id: string(),
   ...definitionProperties,
-  owner: oneOf('code', 'api'),
-  rev: amount(),
-  isActive: flag(),
+  owner: enumOf('code', 'api'),
+  rev: number(),
+  isActive: boolean(),
   paused: pause,
-  disabledReason: nullable(shown()),
+  disabledReason: nullable(string()),
   anchor: date(),
   nextRunAt: nullable(date()),
   lastRunAt: nullable(date()),
-  active: nullable(shown('the job of the current run')),
-  runs: amount(),
+  active: nullable(string('the job of the current run')),
+  runs: number(),
   createdAt: date(),
   updatedAt: date(),
-  waiting: amount('runs that are decided and wait for the one before them'),
+  waiting: number('runs that wait for the current one'),
 });
 
 export interface SchedulePage {
@@ -76,82 +93,78 @@ export interface SchedulePage {
   next: string | null;
 }
 
-export const schedulePage = answer<SchedulePage>({
+export const schedulePage = response<SchedulePage>({
   schedules: list(scheduleView),
-  next: nullable(shown('`after` of the next page; null when this is the last')),
+  next,
 });
 
-export const scheduleQuery = input<ScheduleQueryOptions>({
-  owner: oneOf('code', 'api'),
-  userId: name,
-  taskType: name,
-  isActive: flag(),
-  after: name,
-  limit,
-});
+export const scheduleParams = idParam(name, 'of a schedule, percent-encoded');
+export const scheduleQuery: SchemaOf<ScheduleQueryOptions> = object({
+  ...scheduleQueryShapes,
+  limit: limitShape(DEFAULT_PAGE),
+}).schema;
+export const previewQuery: SchemaOf<{ count?: number; from?: Instant }> = object({
+  count: described(integer(1, MAX_PAGE), 'default 5'),
+  from: instant('UTC'),
+}).schema;
+export const preview = response<{ id: string; nextRuns: Date[] }>({ id: string(), nextRuns: list(date()) });
 
-export const previewQuery = input<{ count?: number; from?: string }>({
-  count: integer(1, 200, 'default 5'),
-  from: instant,
-});
-export const preview = answer<{ id: string; nextRuns: Date[] }>({ id: shown(), nextRuns: list(date()) });
-
-export const skipQuery = input<{ limit?: number }>({ limit });
-export const skips = answer<{ skips: SkipAnswer[] }>({
+export const skipQuery: SchemaOf<{ limit?: number }> = object({ limit: limitShape(DEFAULT_PAGE) }).schema;
+export const skips = response<{ skips: SkipAnswer[] }>({
   skips: list(
-    answer<SkipAnswer>({
+    response<SkipAnswer>({
       at: date('the first occurrence that was skipped'),
-      until: date('those before this one'),
-      count: nullable(amount()),
-      reason: oneOf('misfire', 'overlap', 'backlog', 'replaced', 'paused', 'changed'),
-      activeId: nullable(shown('the run that was in the way')),
-      runningFor: nullable(amount('milliseconds')),
+      until: date('the end of the range: occurrences before this one'),
+      count: nullable(number()),
+      reason: enumOf('misfire', 'overlap', 'backlog', 'replaced', 'paused', 'changed'),
+      activeId: nullable(string('the run that was active then')),
+      runningFor: nullable(number('milliseconds')),
       since: date(),
     }),
   ),
 });
 
-export const changedSchedule = answer<{ id: string }>({ id: shown() });
-export const triggered = answer<{ jobId: string }>({ jobId: shown() });
-export const backfillBody = input<{ from: string; to: string }>({ from: instant, to: instant }, [
-  'from',
-  'to',
-]);
-export const backfilled = answer<{ occurrences: number; existing: number }>({
-  occurrences: amount(),
-  existing: amount('of these: those that had a job already'),
+export const changedSchedule = response<{ id: string }>({ id: string() });
+export const triggered = response<{ jobId: string }>({ jobId: string() });
+export const backfillBody: SchemaOf<{ from: string; to: string }> = {
+  ...object({ from: instant('UTC'), to: instant('UTC') }).schema,
+  required: ['from', 'to'],
+};
+export const backfilled = response<{ occurrences: number; existing: number }>({
+  occurrences: number(),
+  existing: number('how many of them had a job already'),
 });
 
-export const differences = answer<{ differences: ScheduleDifference[] }>({
+export const differences = response<{ differences: ScheduleDifference[] }>({
   differences: list(
-    answer<ScheduleDifference>({
-      name: shown(),
-      state: oneOf('same', 'new', 'changed', 'orphaned', 'taken'),
+    response<ScheduleDifference>({
+      name: string(),
+      state: enumOf('same', 'new', 'changed', 'orphaned', 'taken'),
       changes: list(
-        answer<ScheduleDifference['changes'][number]>({
-          field: shown(),
-          code: anything(),
-          stored: anything(),
+        response<ScheduleDifference['changes'][number]>({
+          field: string(),
+          code: anyValue,
+          stored: anyValue,
         }),
       ),
     }),
   ),
 });
 
-export const definitions = answer<{ definitions: DefinitionView[] }>({
+export const definitions = response<{ definitions: DefinitionView[] }>({
   definitions: list(
-    answer<DefinitionView>({
-      name: shown(),
-      runs: answer<DefinitionView['runs']>({ kind: shown(), label: shown() }),
+    response<DefinitionView>({
+      name: string(),
+      runs: response<DefinitionView['runs']>({ kind: string(), label: string() }),
       ...definitionProperties,
-      dependsOn: list(shown()),
-      isServed: flag(),
-      hasHandler: flag(),
+      dependsOn: list(string()),
+      isServed: boolean(),
+      hasHandler: boolean(),
       stored: nullable(
-        answer<NonNullable<DefinitionView['stored']>>({
-          isActive: flag(),
+        response<NonNullable<DefinitionView['stored']>>({
+          isActive: boolean(),
           paused: pause,
-          disabledReason: nullable(shown()),
+          disabledReason: nullable(string()),
           nextRunAt: nullable(date()),
           lastRunAt: nullable(date()),
         }),
@@ -160,3 +173,22 @@ export const definitions = answer<{ definitions: DefinitionView[] }>({
     }),
   ),
 });
+
+const shapes: Shapes<Omit<NewSchedule, 'id'>> = {
+  taskType: name,
+  payload: described(anything, 'passed to the handler of each run'),
+  isActive: described(flag, 'false: paused'),
+  ...scheduleShapes({ timezone: 'UTC', symbols: new Map() }),
+};
+
+/** docs/schedules.md describes the options; how they combine is checked when they are stored. */
+export const scheduleBody: SchemaOf<NewSchedule> = {
+  ...object<NewSchedule>({ id: name, ...shapes }).schema,
+  required: ['taskType'],
+};
+
+/** The same, where null removes an option. */
+export const schedulePatch: SchemaOf<SchedulePatch> = object<Record<string, unknown>>({
+  ...Object.fromEntries(Object.entries<Shape<unknown>>(shapes).map(([key, shape]) => [key, orNull(shape)])),
+  payload: shapes.payload,
+}).schema;

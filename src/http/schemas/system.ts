@@ -1,160 +1,154 @@
-import { JOB_STATUSES, type JobStatus } from '../../domain/job.js';
+import { type AuditFilterOptions, auditQueryShape, type PageOptions } from '../../config/query-options.js';
+import type { Duration } from '../../domain/duration.js';
 import type { LifecycleState } from '../../domain/events.js';
-import { LONGEST_JOB_ID } from '../../domain/names.js';
-import type { AuditFilterOptions, PageOptions } from '../../config/query-options.js';
+import { JOB_STATUSES, type JobStatus } from '../../domain/job/job.js';
+import { described, duration, flag, object } from '../../domain/validation.js';
 import type { PruneCounts } from '../../maintenance/pruner.js';
 import type { AuditPage, AuditView } from '../../operations/audit.js';
-import type { ConfigurationView } from '../../operations/configuration.js';
-import type { Finding } from '../../operations/doctor.js';
+import type { ConfigurationView } from '../../operations/definitions.js';
+import type { Finding } from '../../operations/doctor/doctor.js';
+import type { WorkerView } from '../../operations/lists.js';
 import type { Collected } from '../../operations/operations.js';
 import type { QueueView, StatusView, Throughput } from '../../operations/status.js';
-import type { WorkerView } from '../../operations/workers.js';
-import type { Count } from '../../store/list-jobs.js';
+import type { Count } from '../../store/jobs/counts.js';
 import {
-  amount,
-  answer,
+  boolean,
+  count,
   date,
   dictionary,
-  flag,
-  free,
-  input,
+  enumOf,
   list,
+  next,
   nullable,
-  oneOf,
-  shown,
-  text,
+  number,
+  openObject,
+  response,
   type SchemaOf,
+  string,
 } from './schema.js';
-import { count, cursor, duration, limit, name, next } from './values.js';
 
-export const state = oneOf<LifecycleState>('Stopped', 'Starting', 'Running', 'Stopping', 'Error');
+export const state = enumOf<LifecycleState>('Stopped', 'Starting', 'Running', 'Stopping', 'Error');
 
-const byStatus = answer<Record<JobStatus, Count>>(
+const byStatus = response<Record<JobStatus, Count>>(
   Object.fromEntries(JOB_STATUSES.map((one) => [one, count])) as Record<JobStatus, SchemaOf<Count>>,
 );
 
-const worker = answer<WorkerView>({
-  id: shown(),
+const worker = response<WorkerView>({
+  id: string(),
   state,
-  host: shown(),
-  pid: amount(),
-  version: shown(),
-  queues: list(shown()),
-  taskTypes: list(shown()),
-  concurrency: amount(),
-  running: amount(),
+  host: string(),
+  pid: number(),
+  version: string(),
+  queues: list(string()),
+  taskTypes: list(string()),
+  concurrency: number(),
+  running: number(),
   startedAt: date(),
   heartbeatAt: date(),
-  clockError: nullable(amount('milliseconds')),
-  isLive: flag(),
-  silentFor: amount('milliseconds'),
+  clockError: nullable(number('milliseconds')),
+  isLive: boolean(),
+  silentFor: number('milliseconds'),
 });
 
-const queue = answer<QueueView>({
-  queue: shown(),
+const queue = response<QueueView>({
+  queue: string(),
   counts: byStatus,
   due: count,
   oldestDueAt: nullable(date()),
-  oldestWaiting: nullable(amount('milliseconds')),
-  perMinute: amount(),
-  drainIn: nullable(amount('milliseconds')),
-  workers: amount('live ones that serve it'),
+  oldestWaiting: nullable(number('milliseconds')),
+  perMinute: number(),
+  drainIn: nullable(number('milliseconds')),
+  workers: number('live workers that serve it'),
 });
 
-export const statusView = answer<StatusView>({
+export const statusView = response<StatusView>({
   at: date(),
-  stored: amount('all jobs; past ten thousand of a status, as far as the server knows without counting'),
+  stored: number('all jobs; an estimate above ten thousand jobs of one status'),
   totals: byStatus,
   due: count,
   queues: list(queue),
-  throughput: answer<Throughput>({
-    window: amount('milliseconds'),
-    attempts: amount(),
-    perMinute: amount(),
-    byOutcome: dictionary(amount()),
+  throughput: response<Throughput>({
+    window: number('milliseconds'),
+    attempts: number(),
+    perMinute: number(),
+    byOutcome: dictionary(number()),
   }),
   workers: list(worker),
-  running: amount(),
-  slots: amount(),
-  isComplete: flag(),
+  running: number(),
+  slots: number(),
+  isComplete: boolean(),
 });
 
-export const queues = answer<{ queues: QueueView[] }>({ queues: list(queue) });
-export const workers = answer<{ workers: WorkerView[] }>({ workers: list(worker) });
+export const queues = response<{ queues: QueueView[] }>({ queues: list(queue) });
+export const workers = response<{ workers: WorkerView[] }>({ workers: list(worker) });
 
-export const findings = answer<{ isWell: boolean; findings: Finding[] }>({
-  isWell: flag('no finding is an error'),
+export const findings = response<{ isWell: boolean; findings: Finding[] }>({
+  isWell: boolean('no finding is an error'),
   findings: list(
-    answer<Finding>({
-      check: shown(),
-      level: oneOf('ok', 'warning', 'error'),
-      finding: shown(),
-      advice: nullable(shown('what to do')),
+    response<Finding>({
+      check: string(),
+      level: enumOf('ok', 'warning', 'error'),
+      finding: string(),
+      advice: nullable(string('what to do')),
     }),
   ),
 });
 
-export const configuration = answer<ConfigurationView>({
-  version: shown(),
-  workerId: shown(),
-  options: free<ConfigurationView['options']>('durations in milliseconds'),
-  taskTypes: list(shown()),
+export const configuration = response<ConfigurationView>({
+  version: string(),
+  workerId: string(),
+  options: openObject<ConfigurationView['options']>('durations in milliseconds'),
+  taskTypes: list(string()),
 });
 
-export const auditQuery = input<AuditFilterOptions & PageOptions>({
-  who: name,
-  target: text(LONGEST_JOB_ID, 'the id of the job or schedule that was changed'),
-  limit,
-  after: cursor,
-});
+export const auditQuery: SchemaOf<AuditFilterOptions & PageOptions> = auditQueryShape.schema;
 
-export const auditPage = answer<AuditPage>({
+export const auditPage = response<AuditPage>({
   entries: list(
-    answer<AuditView>({
-      id: shown(),
+    response<AuditView>({
+      id: string(),
       at: date(),
-      who: shown(),
-      action: shown(),
-      target: nullable(shown()),
-      filter: nullable(dictionary(shown())),
-      counts: nullable(dictionary(amount())),
-      requestId: nullable(shown()),
+      who: string(),
+      action: string(),
+      target: nullable(string()),
+      filter: nullable(dictionary(string())),
+      counts: nullable(dictionary(number())),
+      requestId: nullable(string()),
     }),
   ),
   next,
 });
 
 export interface PruneRequest {
-  olderThan?: number | string;
+  olderThan?: Duration;
   dryRun?: boolean;
 }
 
-export const pruneBody = input<PruneRequest>({
-  olderThan: duration,
-  dryRun: flag('true: only say how many it would remove'),
-});
+export const pruneBody: SchemaOf<PruneRequest> = object({
+  olderThan: duration(),
+  dryRun: described(flag, 'true: only count what would be removed'),
+}).schema;
 
-/** What was removed, and for a dry run what would be. */
+/** What was removed. For a dry run, `matching` is what would be. */
 export interface Pruned extends PruneCounts {
   matching: Record<keyof PruneCounts, Count> | null;
 }
 
-export const pruned = answer<Pruned>({
+export const pruned = response<Pruned>({
   matching: nullable(
-    answer<Record<keyof PruneCounts, Count>>({ finished: count, orphans: count, expired: count }),
+    response<Record<keyof PruneCounts, Count>>({ finished: count, orphans: count, expired: count }),
   ),
-  finished: amount(),
-  orphans: amount('jobs that were due, of task types nobody has a handler for'),
-  expired: amount('jobs whose lock expired, recovered by nobody'),
+  finished: number(),
+  orphans: number('due jobs of task types without a handler in any worker'),
+  expired: number('jobs whose lock expired and that no worker recovered'),
 });
 
-export const emptyBody = input<object>({});
-export const collected = answer<Collected>({
-  created: amount(),
+export const collected = response<Collected>({
+  created: number(),
   jobs: list(
-    answer<Collected['jobs'][number]>({
-      id: shown(),
-      schedule: nullable(shown()),
+    response<Collected['jobs'][number]>({
+      id: string(),
+      schedule: nullable(string()),
       scheduledFor: nullable(date()),
     }),
   ),

@@ -4,11 +4,11 @@ import { resolveDispatchOptions } from '../../../src/config/dispatch-options.js'
 const resolve = (options: unknown): unknown => resolveDispatchOptions(options, 'Europe/Berlin');
 
 describe('resolveDispatchOptions', () => {
-  it('has its defaults', () => {
+  it('fills in the defaults', () => {
     assert.deepEqual(resolve({}), { priority: 100, queue: 'default', hold: false });
   });
 
-  it('reads all of them', () => {
+  it('reads all options', () => {
     const given = {
       delay: '10m',
       priority: 0,
@@ -28,13 +28,13 @@ describe('resolveDispatchOptions', () => {
     assert.deepEqual(resolve({ at: new Date('2026-11-01T02:15:00Z') }), expected);
   });
 
-  it('refuses a time and a delay together', () => {
+  it('rejects a time together with a delay', () => {
     assert.throws(() => resolve({ at: '2026-11-01', delay: 1 }), {
       message: /\.at and .*\.delay exclude each other/,
     });
   });
 
-  it('names every fault in one error', () => {
+  it('reports all problems in one error', () => {
     const wrong = {
       prio: 1,
       priority: 1001,
@@ -47,19 +47,19 @@ describe('resolveDispatchOptions', () => {
     assert.throws(() => resolve(wrong), {
       code: 'INVALID_ARGUMENT',
       message: [
-        '7 faults:',
+        '7 problems:',
         "  - dispatch options.prio is not an option (did you mean 'priority'?)",
         '  - dispatch options.priority must be a whole number from 0 to 1000, got 1001',
-        '  - dispatch options.key: a key must be a string, got object',
+        '  - dispatch options.key must be a string, got object',
         '  - dispatch options.queue must be a string, got an array',
-        "  - dispatch options.at: it must be a Date or a text like '2026-11-01 03:15' or '2026-11-01T03:15:00Z', got 'soon'",
+        "  - dispatch options.at must be a Date or a text like '2026-11-01 03:15' or '2026-11-01T03:15:00Z', got 'soon'",
         "  - dispatch options.hold must be true or false, got 'yes'",
         '  - dispatch options.timeout must be at least 1 ms, got 0',
       ].join('\n'),
     });
   });
 
-  it('works with delays of years', () => {
+  it('accepts delays of years', () => {
     assert.equal((resolve({ delay: '3650d' }) as { delay: number }).delay, 3650 * 86_400_000);
   });
 });

@@ -17,12 +17,12 @@ function messageOf(environment: Record<string, string>): string {
 }
 
 describe('readEnvironment', () => {
-  it('C13 reads POLL_INTERVAL=3000 CONCURRENCY=10', () => {
+  it('reads POLL_INTERVAL=3000 CONCURRENCY=10 [C13]', () => {
     const { options } = readEnvironment({ MONGODB_URI, POLL_INTERVAL: '3000', CONCURRENCY: '10' });
     assert.deepEqual(options, { uri: MONGODB_URI, pollInterval: 3000, concurrency: 10 });
   });
 
-  it('C13 reads every variable', () => {
+  it('reads every variable [C13]', () => {
     const settings = readEnvironment({
       MONGODB_URI,
       CONCURRENCY: '10',
@@ -67,14 +67,14 @@ describe('readEnvironment', () => {
     });
   });
 
-  it('gives what the Scheduler takes', () => {
+  it('returns options that the Scheduler accepts', () => {
     for (const LOCK_TIMEOUT of ['60s', '5s', '500']) {
       const { options } = readEnvironment({ MONGODB_URI, LOCK_TIMEOUT });
       assert.doesNotThrow(() => resolveOptions(options));
     }
   });
 
-  it('leaves to the defaults what is absent or empty', () => {
+  it('uses the defaults for missing and empty variables', () => {
     const names = [
       'CONCURRENCY',
       'POLL_INTERVAL',
@@ -101,11 +101,11 @@ describe('readEnvironment', () => {
     assert.deepEqual(readEnvironment({ MONGODB_URI, ...empty }), expected);
   });
 
-  it('trims what people paste', () => {
+  it('trims values', () => {
     assert.equal(readEnvironment({ MONGODB_URI: ` ${MONGODB_URI}\n` }).options.uri, MONGODB_URI);
   });
 
-  it('names every fault in one error', () => {
+  it('reports all problems in one error', () => {
     const wrong = {
       CONCURRENCY: 'many',
       POLL_INTERVAL: '1',
@@ -118,7 +118,7 @@ describe('readEnvironment', () => {
     assert.equal(
       messageOf({ MONGODB_URI: 'root:hunter2@db', ...wrong }),
       [
-        '8 faults:',
+        '8 problems:',
         "  - MONGODB_URI must be a connection string with the database's name, like mongodb://host:27017/app (its value is not shown)",
         "  - CONCURRENCY must be a whole number from 1 to 10000, got 'many'",
         '  - POLL_INTERVAL must be at least 10 ms, got 1',
@@ -131,19 +131,19 @@ describe('readEnvironment', () => {
     );
   });
 
-  it('says how to come by a MongoDB when there is none', () => {
+  it('says how to get a MongoDB when there is none', () => {
     assert.throws(() => readEnvironment({}), {
       code: 'INVALID_ENVIRONMENT',
       message: /^MONGODB_URI is missing: .*npm start/,
     });
   });
 
-  it('shows no credentials that came in a wrong variable', () => {
+  it('redacts credentials in a wrong variable', () => {
     const long = MONGODB_URI.replace('hunter2', `hunter2${'x'.repeat(100)}`);
-    assert.match(messageOf({ CONCURRENCY: MONGODB_URI, TIMEZONE: long, LOG_LEVEL: long }), /^3 faults/);
+    assert.match(messageOf({ CONCURRENCY: MONGODB_URI, TIMEZONE: long, LOG_LEVEL: long }), /^3 problems/);
   });
 
-  it('takes no number for what is none', () => {
+  it('rejects values that are not numbers', () => {
     for (const CONCURRENCY of ['1e1', '0x10', '5 ', '10.5', 'Infinity', '١٠']) {
       const message = messageOf({ CONCURRENCY });
       if (CONCURRENCY.trim() === '5') assert.equal(message, '');

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { resolveHandlerOptions } from '../../../src/config/handler-options.js';
 
 describe('resolveHandlerOptions', () => {
-  it('reads, freezes, and leaves out what was left out', () => {
+  it('reads and freezes options, without those that are missing', () => {
     const schema = z.object({ to: z.string() });
     const retries = { max: 5, base: '2s' };
     const options = { timeout: '2m', lease: '10s', retries, schema, settle: 'immediate' };
@@ -23,7 +23,7 @@ describe('resolveHandlerOptions', () => {
     assert.deepEqual(resolveHandlerOptions('emails', {}), {});
   });
 
-  it('refuses `concurrency` with the reason, instead of ignoring it', () => {
+  it('rejects `concurrency` with the reason instead of ignoring it', () => {
     assert.throws(() => resolveHandlerOptions('emails', { concurrency: 1 }), {
       code: 'INVALID_OPTIONS',
       message:
@@ -31,10 +31,10 @@ describe('resolveHandlerOptions', () => {
     });
   });
 
-  it('names every fault, with the handler it belongs to', () => {
+  it('reports all problems with the name of the handler', () => {
     assert.throws(() => resolveHandlerOptions('emails', { timout: 1, lease: 1, schema: {}, settle: 'now' }), {
       message: [
-        '4 faults:',
+        '4 problems:',
         "  - options of handler 'emails'.timout is not an option (did you mean 'timeout'?)",
         "  - options of handler 'emails'.lease must be at least 500 ms, got 1",
         "  - options of handler 'emails'.schema must be a schema that follows Standard Schema, got an object",
@@ -43,7 +43,7 @@ describe('resolveHandlerOptions', () => {
     });
   });
 
-  it('takes any Standard Schema, also one that is a function', () => {
+  it('accepts any Standard Schema, also a function', () => {
     const validate = (value: unknown): { value: unknown } => ({ value });
     const standard = { version: 1, vendor: 'test', validate };
     const callable = Object.assign(() => true, { '~standard': standard });
@@ -52,13 +52,13 @@ describe('resolveHandlerOptions', () => {
     }
   });
 
-  it('refuses what is no options at all', () => {
+  it('rejects what is not an object', () => {
     for (const input of [null, 'timeout', 5, []]) {
       assert.throws(() => resolveHandlerOptions('emails', input), { message: /must be an object, got / });
     }
   });
 
-  it('J8 lets a base longer than the default cap raise it, and refuses a cap below its base', () => {
+  it('raises the default cap to a longer base, and rejects a cap below the base [J8]', () => {
     assert.deepEqual(resolveHandlerOptions('work', { retries: { base: '1h' } }).retries, {
       base: 3_600_000,
       cap: 3_600_000,

@@ -8,7 +8,7 @@ import { resolveHttpOptions, type HttpOptions } from '../../../src/config/http-o
 const MONGODB_URI = 'mongodb://db/app';
 const TOKEN = 'a-token-nobody-guesses';
 
-describe('the HTTP part of the environment', () => {
+describe('the HTTP settings of the environment', () => {
   let folder: string;
   before(() => (folder = mkdtempSync(join(tmpdir(), 'chronos-http-'))));
   after(() => rmSync(folder, { recursive: true }));
@@ -33,11 +33,11 @@ describe('the HTTP part of the environment', () => {
     return path;
   }
 
-  it('is off without a port, whatever else is set', () => {
+  it('are off without a port, whatever else is set', () => {
     assert.equal(read({ HTTP_HOST: '0.0.0.0', HTTP_TOKEN: TOKEN }), undefined);
   });
 
-  it('B13 listens on loopback unless told, on any free port when that is 0', () => {
+  it('listen on loopback by default, and on any free port with port 0 [B13]', () => {
     assert.deepEqual(read({ HTTP_PORT: '0' }), { port: 0 });
     assert.deepEqual(resolveHttpOptions({ port: 0 }), {
       port: 0,
@@ -49,7 +49,7 @@ describe('the HTTP part of the environment', () => {
     });
   });
 
-  it('takes tokens from files', () => {
+  it('read tokens from files', () => {
     const HTTP_TOKEN_FILE = file('operate', `${TOKEN}\n`);
     const HTTP_READ_TOKEN_FILE = file('read', `${TOKEN}-to-read\n`);
     assert.deepEqual(read({ HTTP_PORT: '1', HTTP_TOKEN_FILE, HTTP_READ_TOKEN_FILE }), {
@@ -59,7 +59,7 @@ describe('the HTTP part of the environment', () => {
     });
   });
 
-  it('B13 refuses an address that others reach, when there is no token, and says what to do', () => {
+  it('reject a public address without a token and say what to do [B13]', () => {
     for (const HTTP_HOST of [
       '0.0.0.0',
       '::',
@@ -84,7 +84,7 @@ describe('the HTTP part of the environment', () => {
     });
   });
 
-  it('never shows a token', () => {
+  it('never show a token', () => {
     for (const bad of ['short', 'has a space in it, and more', `${TOKEN}é`]) {
       for (const message of [
         faultOf({ HTTP_PORT: '1', HTTP_TOKEN: bad }),
@@ -96,7 +96,7 @@ describe('the HTTP part of the environment', () => {
     }
   });
 
-  it('names what does not go together, and what cannot be read', () => {
+  it('report contradictions and unreadable files', () => {
     const HTTP_TOKEN_FILE = file('token', TOKEN);
     assert.match(faultOf({ HTTP_PORT: '1', HTTP_TOKEN: TOKEN, HTTP_TOKEN_FILE }), /are both set/);
     assert.match(
@@ -109,7 +109,7 @@ describe('the HTTP part of the environment', () => {
     );
     assert.match(faultOf({ HTTP_PORT: '65536' }), /HTTP_PORT must be a whole number from 0 to 65535/);
     assert.match(faultOf({ HTTP_PORT: '1', HTTP_HOST: 'http://x' }), /HTTP_HOST must be an address/);
-    assert.throws(() => resolveHttpOptions({}), { message: /options\.port is needed/ });
+    assert.throws(() => resolveHttpOptions({}), { message: /options\.port is missing/ });
     assert.throws(() => resolveHttpOptions({ port: 1, tokne: TOKEN }), { message: /did you mean.*token/ });
   });
 });

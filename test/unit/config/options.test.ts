@@ -12,13 +12,13 @@ function faultsOf(options: unknown): string[] {
     assert.ok(error instanceof ChronosError);
     assert.equal(error.code, 'INVALID_OPTIONS');
     assert.ok(!error.message.includes('hunter2'), 'credentials never appear in a message');
-    return error.message.split('\n').filter((line) => !/^\d+ faults:$/.test(line));
+    return error.message.split('\n').filter((line) => !/^\d+ problems:$/.test(line));
   }
   return [];
 }
 
 describe('resolveOptions', () => {
-  it('has the defaults of the design', () => {
+  it('has the documented defaults', () => {
     const { uri: _, ...defaults } = resolveOptions({ uri });
     const DAY = 86_400_000;
     assert.deepEqual(defaults, {
@@ -50,12 +50,12 @@ describe('resolveOptions', () => {
     assert.deepEqual([DEFAULT_QUEUE, DEFAULT_PRIORITY], ['default', 100]);
   });
 
-  it('reads durations as milliseconds or with their unit', () => {
+  it('reads durations as milliseconds or with a unit', () => {
     const { pollInterval, timeout } = resolveOptions({ uri, pollInterval: 3000, timeout: '2m' });
     assert.deepEqual([pollInterval, timeout], [3000, 120_000]);
   });
 
-  it('keeps 0 where 0 means something', () => {
+  it('keeps 0 where 0 has a meaning', () => {
     const options = {
       uri,
       shutdownGrace: 0,
@@ -67,7 +67,7 @@ describe('resolveOptions', () => {
     assert.deepEqual([shutdownGrace, timeoutGrace, retries.base, retention.failed], [0, 0, 0, 0]);
   });
 
-  it('takes undefined for left out', () => {
+  it('treats undefined as missing', () => {
     assert.equal(resolveOptions({ uri, concurrency: undefined }).concurrency, 5);
   });
 
@@ -77,7 +77,7 @@ describe('resolveOptions', () => {
     assert.deepEqual(retention, { completed: 604_800_000, failed: 86_400_000, cancelled: 2_592_000_000 });
   });
 
-  it('is frozen, and apart from what it was made of', () => {
+  it('is frozen and independent of its input', () => {
     const queues = ['a'];
     const options = resolveOptions({ uri, queues });
     queues.push('b');
@@ -85,19 +85,19 @@ describe('resolveOptions', () => {
     for (const part of [options, options.retries, options.retention]) assert.ok(Object.isFrozen(part));
   });
 
-  it('shortens what hangs on a short lock, unless told otherwise', () => {
+  it('shortens intervals for a short lock unless they are set', () => {
     const short = resolveOptions({ uri, lockTimeout: '6s' });
     assert.deepEqual([short.sweepInterval, short.heartbeatInterval], [3000, 2000]);
     assert.equal(resolveOptions({ uri, lockTimeout: '6s', sweepInterval: '10s' }).sweepInterval, 10_000);
   });
 
-  it('takes a clock that keeps the contract', () => {
+  it('accepts a clock that fulfills the contract', () => {
     const clock = new ManualClock();
     assert.equal(resolveOptions({ uri, clock }).clock, clock);
     assert.equal(faultsOf({ uri, clock: { now: () => 0 } }).length, 1);
   });
 
-  it('names every fault in one error', () => {
+  it('reports all problems in one error', () => {
     const faults = faultsOf({
       concurrency: 0,
       polInterval: 5000,
@@ -111,22 +111,22 @@ describe('resolveOptions', () => {
       "  - options.polInterval is not an option (did you mean 'pollInterval'?)",
       '  - options.queues must be a list with at least one entry, got an empty list',
       '  - options.retries.max must be a whole number from 1 to 1000, got 0',
-      "  - options.retries.jitter must be one of full, none, got 'some'",
+      "  - options.retries.jitter must be one of full, none, got 'some' (did you mean 'none'?)",
       "  - options.retries.bas is not an option (did you mean 'base'?)",
       "  - options.timezone must be a time zone like 'Europe/Berlin' or 'UTC', got 'Mars/Olympus'",
       '  - options.clock must be an object with now(), monotonic() and sleep(), got an object',
-      '  - options.uri is missing: give the connection string of MongoDB',
+      '  - options.uri is missing: set it to the connection string of MongoDB',
     ]);
   });
 
-  it('hints at the option that was meant, if any is near', () => {
+  it('suggests a similar option', () => {
     assert.match(faultsOf({ uri, lockTimeOut: 1 }).join(), /did you mean 'lockTimeout'\?/);
     assert.match(faultsOf({ uri, workerid: 'a' }).join(), /did you mean 'workerId'\?/);
     assert.deepEqual(faultsOf({ uri, colour: 'red' }), ['options.colour is not an option']);
     assert.deepEqual(faultsOf({ uri, constructor: 1 }).length, 1);
   });
 
-  it('names impossible relations', () => {
+  it('reports contradictions', () => {
     assert.deepEqual(faultsOf({ uri, lockTimeout: '5s', heartbeatInterval: '5s' }), [
       'options.lockTimeout (5000 ms) must be longer than options.heartbeatInterval (5000 ms)',
     ]);
@@ -135,14 +135,14 @@ describe('resolveOptions', () => {
     ]);
   });
 
-  it('refuses a heartbeat so rare that the worker would count as gone', () => {
+  it('rejects a heartbeat so rare that the worker would count as dead', () => {
     assert.deepEqual(faultsOf({ uri, lockTimeout: '5m', heartbeatInterval: '21s' }), [
-      "options.heartbeatInterval must be at most 20000 ms, got '21s': a worker that is silent for a minute counts as gone, although it works",
+      "options.heartbeatInterval must be at most 20000 ms, got '21s': a worker without a heartbeat for a minute counts as gone",
     ]);
     assert.equal(faultsOf({ uri, heartbeatInterval: '20s' }).length, 0);
   });
 
-  it('judges no relation of a value that is wrong by itself', () => {
+  it('does not check the relations of an invalid value', () => {
     assert.equal(faultsOf({ uri, lockTimeout: 'long' }).length, 1);
     assert.equal(faultsOf({ uri, retries: { cap: 'high' } }).length, 1);
   });
@@ -167,20 +167,20 @@ describe('resolveOptions', () => {
     ['shutdownGrace', -1],
     ['sweepInterval', Object.create(null)],
   ] as const) {
-    it(`refuses ${name} ${JSON.stringify(value) ?? ''}`, () => {
+    it(`rejects ${name} ${JSON.stringify(value) ?? ''}`, () => {
       const faults = faultsOf({ uri, [name]: value as unknown });
       assert.equal(faults.length, 1);
       assert.ok(faults[0]?.startsWith(`options.${name}`), faults[0]);
     });
   }
 
-  it('refuses what is no options at all', () => {
+  it('rejects what is not an object', () => {
     for (const input of [undefined, null, 'mongodb://host', [], 7]) {
       assert.match(faultsOf(input)[0] ?? '', /options must be an object, got /);
     }
   });
 
-  it('never shows the value of the uri', () => {
+  it('never shows the uri', () => {
     for (const wrong of ['http://root:hunter2@host', 'root:hunter2@host', { password: 'hunter2' }, '']) {
       const faults = faultsOf({ uri: wrong });
       assert.deepEqual(faults, [
@@ -189,7 +189,7 @@ describe('resolveOptions', () => {
     }
   });
 
-  it('shows no credentials that came in a wrong place either', () => {
+  it('redacts credentials in a wrong option', () => {
     const long = `mongodb://root:hunter2${'x'.repeat(100)}@host/db`;
     const options = {
       uri,

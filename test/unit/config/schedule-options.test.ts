@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
-import type { ScheduleContext } from '../../../src/config/rule-readers.js';
+import { type ScheduleContext, SCHEDULE_SYMBOLS } from '../../../src/config/rule-options.js';
 import { resolveSchedule, type ScheduleOptions } from '../../../src/config/schedule-options.js';
-import { SYMBOLS } from '../../../src/config/symbols.js';
-import { FREQUENCIES, looseCron } from '../../../src/domain/frequencies.js';
-import { nextRuns, occurrencesOf } from '../../../src/domain/occurrences.js';
-import type { Rule } from '../../../src/domain/rule.js';
+import { FREQUENCIES, overridableCron } from '../../../src/domain/calendar/frequencies.js';
+import { nextRuns, occurrencesOf } from '../../../src/domain/calendar/occurrences.js';
+import type { Rule } from '../../../src/domain/calendar/rule.js';
 
 const context: ScheduleContext = {
   timezone: 'UTC',
-  symbols: new Map(Object.entries({ ...SYMBOLS, AT_LUNCH: '30 12 * * MON-FRI' })),
+  symbols: new Map(Object.entries({ ...SCHEDULE_SYMBOLS, AT_LUNCH: '30 12 * * MON-FRI' })),
 };
 
 function resolve(options: ScheduleOptions): ReturnType<typeof resolveSchedule> {
@@ -31,7 +30,7 @@ function runsOf(rule: Rule | null, count: number): string[] {
 }
 
 describe('resolveSchedule', () => {
-  it('D1 fills in what is left out', () => {
+  it('fills in the defaults [D1]', () => {
     assert.deepEqual(resolve({}), {
       rule: null,
       queue: null,
@@ -49,7 +48,7 @@ describe('resolveSchedule', () => {
     });
   });
 
-  it('D1 takes what is given, in milliseconds, dates and lists', () => {
+  it('reads milliseconds, dates and lists [D1]', () => {
     assert.deepEqual(
       resolve({
         cron: '0 9 * * MON',
@@ -80,7 +79,7 @@ describe('resolveSchedule', () => {
       {
         rule: {
           cron: '0 9 * * MON',
-          only: { second: [30], minute: [0, 30], hour: [9], day: [1, 15], month: [6], weekday: [1] },
+          constraints: { second: [30], minute: [0, 30], hour: [9], day: [1, 15], month: [6], weekday: [1] },
           between: ['09:00', '17:30'],
           except: ['12-25', '2026-12-24'],
           timezone: 'Europe/Berlin',
@@ -103,7 +102,7 @@ describe('resolveSchedule', () => {
     );
   });
 
-  it('D12 dates without a zone mean the time zone of the application, whatever the zone of the schedule', () => {
+  it('reads dates without a zone in the time zone of the application, whatever the zone of the schedule [D12]', () => {
     const berlin = { ...context, timezone: 'Europe/Berlin' };
     const startsAt = (options: ScheduleOptions): Date | undefined => {
       const given = { cron: '0 9 * * *', startsAt: '2026-07-01 09:00', ...options };
@@ -113,7 +112,7 @@ describe('resolveSchedule', () => {
     assert.deepEqual(startsAt({ timezone: 'Asia/Tokyo' }), new Date('2026-07-01T07:00:00Z'));
   });
 
-  it('D13 a misfire that is said in part keeps the rest of the default', () => {
+  it('fills in missing parts of misfire [D13]', () => {
     assert.deepEqual(resolve({ misfire: { policy: 'skip' } }).misfire, {
       policy: 'skip',
       within: 86_400_000,
@@ -121,7 +120,7 @@ describe('resolveSchedule', () => {
     });
   });
 
-  it('D5 names every fault at once', () => {
+  it('reports all problems at once [D5]', () => {
     const message = faultsOf({
       cron: '61 * * * *',
       hours: 24,
@@ -131,10 +130,10 @@ describe('resolveSchedule', () => {
       colour: 'red',
       endAt: '2026-01-01',
     });
-    assert.match(message, /^7 faults:\n/);
+    assert.match(message, /^7 problems:\n/);
     for (const part of [
       /here\.cron: the cron expression '61 \* \* \* \*' is not valid/,
-      /here\.hours\[0\] must be a whole number from 0 to 23, got 24/,
+      /here\.hours must be a whole number from 0 to 23, got 24/,
       /here\.timezone must be a time zone like 'Europe\/Berlin' or 'UTC', got 'Mars\/Olympus'/,
       /here\.priority must be a whole number from 0 to 1000, got -1/,
       /here\.jitter must be/,
@@ -144,10 +143,10 @@ describe('resolveSchedule', () => {
       assert.match(message, part);
   });
 
-  it('D5 takes one base and no more', () => {
+  it('accepts only one base [D5]', () => {
     assert.equal(
       faultsOf({ cron: '* * * * *', every: '1m' }),
-      'here.cron and here.every exclude each other: give one of them',
+      'here.cron and here.every exclude each other: set one of them',
     );
     assert.match(
       faultsOf({ fields: { minutes: 1 }, symbol: 'EVERY_HOUR' }),
@@ -155,20 +154,20 @@ describe('resolveSchedule', () => {
     );
   });
 
-  it('B10 an end before the start is refused, the same instant is not', () => {
+  it('rejects an end before the start, and accepts the same instant [B10]', () => {
     const ends = (endsAt: string): ScheduleOptions => ({ cron: '* * * * *', startsAt: '2026-02-01', endsAt });
     assert.equal(faultsOf(ends('2026-01-31')), 'here.endsAt must not be before here.startsAt');
     assert.notEqual(resolve(ends('2026-02-01')).rule, null);
   });
 
-  it('D5 an operator instead of text is refused', () => {
+  it('rejects query operators instead of text [D5]', () => {
     for (const key of ['cron', 'symbol', 'timezone', 'queue', 'userId', 'overlap', 'startsAt'])
       assert.match(faultsOf({ [key]: { $ne: null } }), new RegExp(`^here\\.${key}`), key);
     assert.match(faultsOf({ environments: { $ne: null } }), /^here\.environments must be a list/);
     assert.match(faultsOf(null), /^here must be an object/);
   });
 
-  it('Y3 symbols stand for fields or cron', () => {
+  it('replaces symbols by fields or cron [Y3]', () => {
     assert.deepEqual(resolve({ symbol: 'EVERY_WEEK' }).rule, {
       fields: { minutes: 20, hours: 6, wday: 1 },
       timezone: 'UTC',
@@ -182,8 +181,8 @@ describe('resolveSchedule', () => {
       assert.match(faultsOf({ symbol }), /is none of/, symbol);
   });
 
-  it('Y3 the five that come along are as documented', () => {
-    assert.deepEqual(SYMBOLS, {
+  it('has the five documented symbols [Y3]', () => {
+    assert.deepEqual(SCHEDULE_SYMBOLS, {
       EVERY_MINUTE: { minutes: '*' },
       EVERY_HOUR: { minutes: 1, hours: '*' },
       EVERY_DAY: { minutes: 10, hours: 2 },
@@ -203,7 +202,7 @@ describe('resolveSchedule', () => {
       ['months and days', { months: 2, days: 3 }, ['02-03T00:00']],
       ['hours and minutes', { hours: [9, 10], minutes: 30 }, ['01-01T09:30', '01-01T10:30', '01-02T09:30']],
     ] as const) {
-      it(`J3 ${title}`, () => assert.deepEqual(runsOf(resolve(options).rule, expected.length), expected));
+      it(`${title} [J3]`, () => assert.deepEqual(runsOf(resolve(options).rule, expected.length), expected));
     }
 
     for (const [key, value] of Object.entries({
@@ -212,21 +211,21 @@ describe('resolveSchedule', () => {
       startsAt: '2026-01-01',
       endsAt: '2026-01-01',
     })) {
-      it(`J3 ${key} narrows nothing, and that is said, with where`, () => {
+      it(`${key} has nothing to narrow, which is reported [J3]`, () => {
         const message = faultsOf({ [key]: value });
         assert.match(message, new RegExp(`\\b${key}\\b`));
-        assert.match(message, /there is none: say how often/);
+        assert.match(message, /can narrow: set how often/);
         assert.match(message, /\bhere\b/);
       });
     }
 
-    it('J6 a time zone alone is no rule', () => {
+    it('only a time zone is not a rule [J6]', () => {
       assert.equal(resolve({ timezone: 'Asia/Tokyo' }).rule, null);
     });
   });
 
   describe('between and except', () => {
-    it('B10 take times with and without seconds, past midnight, and the same twice', () => {
+    it('accept times with and without seconds, past midnight, and equal times [B10]', () => {
       for (const between of [
         ['09:00', '17:30'],
         ['9:00', '17:30:59'],
@@ -236,7 +235,7 @@ describe('resolveSchedule', () => {
         assert.deepEqual(resolve({ cron: '* * * * *', between }).rule?.between, between);
     });
 
-    it('B10 refuse what is no two times', () => {
+    it('reject what is not a pair of times [B10]', () => {
       for (const between of [
         [],
         ['09:00'],
@@ -249,13 +248,13 @@ describe('resolveSchedule', () => {
         assert.match(faultsOf({ cron: '* * * * *', between }), /^here\.between must be two times like/);
     });
 
-    it('B10 take days that exist, the 29th of February of every year included', () => {
+    it('accept existing days, including February 29 of every year [B10]', () => {
       const except = ['2028-02-29', '02-29', '12-31', '2026-01-01'];
       assert.deepEqual(resolve({ cron: '* * * * *', except }).rule?.except, except);
       assert.equal(resolve({ cron: '* * * * *', except: [] }).rule?.except, undefined);
     });
 
-    it('B10 refuse days that do not', () => {
+    it('reject days that do not exist [B10]', () => {
       for (const day of [
         '2026-02-29',
         '02-30',
@@ -276,12 +275,12 @@ describe('resolveSchedule', () => {
     });
   });
 
-  it('J3 a field that a constraint may replace is stored with the rule', () => {
-    const { cron, loose } = looseCron(FREQUENCIES.weekly.cron());
-    assert.deepEqual(resolveSchedule({ cron, hours: 9 }, context, 'here', loose).rule, {
+  it('stores with the rule which fields a constraint may replace [J3]', () => {
+    const { cron, overridable } = overridableCron(FREQUENCIES.weekly.cron());
+    assert.deepEqual(resolveSchedule({ cron, hours: 9 }, context, 'here', overridable).rule, {
       cron: '0 0 * * 0',
-      loose: ['minute', 'hour', 'weekday'],
-      only: { hour: [9] },
+      overridable: ['minute', 'hour', 'weekday'],
+      constraints: { hour: [9] },
       timezone: 'UTC',
     });
     assert.deepEqual(resolveSchedule({ cron: '0 0 * * 0' }, context, 'here').rule, {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { withSecretFiles } from '../../../src/config/secret-files.js';
+import { withSecretFiles } from '../../../src/config/environment.js';
 
 describe('secrets in files', () => {
   let folder: string;
@@ -18,7 +18,7 @@ describe('secrets in files', () => {
     return name;
   }
 
-  it('are read, without the line end that editors add', () => {
+  it('are read without the final line break', () => {
     const environment = { A_FILE: file('mongodb://host/app\n'), B: 'b', C_FILE: 'unread' };
     const faults: string[] = [];
     const read = withSecretFiles(environment, ['A', 'B'], faults);
@@ -26,7 +26,7 @@ describe('secrets in files', () => {
     assert.deepEqual(faults, []);
   });
 
-  it('a variable and a file for the same are refused, and so are files without content', () => {
+  it('are rejected next to the variable of the same name, and when they are empty', () => {
     const refused = (environment: Record<string, string>, message: RegExp): void => {
       const faults: string[] = [];
       withSecretFiles(environment, ['A'], faults);
@@ -37,7 +37,7 @@ describe('secrets in files', () => {
     refused({ A_FILE: file(' \n') }, /A_FILE names a file that is empty/);
   });
 
-  it('an empty name counts as none', () => {
+  it('are ignored with an empty name', () => {
     assert.deepEqual(withSecretFiles({ A_FILE: '', A: 'a' }, ['A'], []), { A_FILE: '', A: 'a' });
   });
 });

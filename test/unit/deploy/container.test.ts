@@ -7,7 +7,7 @@ import type { Healthcheck, JSONInstruction } from 'dockerfile-ast';
 import { Copy, DockerfileParser, From, type Instruction } from 'dockerfile-ast';
 import { validate } from 'dockerfile-utils';
 import { fileURLToPath } from 'node:url';
-import { KNOWN_VARIABLES, leastPatience, PORT, read, readYaml } from './files.js';
+import { KNOWN_VARIABLES, leastPatience, PORT, read, readYaml } from '../../support/deploy-files.js';
 
 interface Service {
   image: string;
@@ -47,12 +47,12 @@ describe('Dockerfile', () => {
     );
   }
 
-  it('has no fault that a validator finds', () => {
+  it('passes a validator', () => {
     assert.deepEqual(validate(text), []);
     assert.notDeepEqual(validate(`${text}\nEXPOSE nothing\n`), []);
   });
 
-  it('is built in stages on one pinned major, and its last one only copies', () => {
+  it('has stages on one pinned major version, and the last one only copies', () => {
     const froms = dockerfile.getFROMs();
     assert.deepEqual(
       froms.map((from) => from.getImage()),
@@ -62,7 +62,7 @@ describe('Dockerfile', () => {
     assert.ok(!last.some((instruction) => ['RUN', 'ADD'].includes(instruction.getKeyword())));
   });
 
-  it('installs by the lockfile, without workspaces, and what developers need only where it compiles', () => {
+  it('installs by the lockfile, without workspaces, and dev dependencies only where it compiles', () => {
     const installs = instructions
       .filter((instruction) => instruction.getKeyword() === 'RUN')
       .map((instruction) => instruction.getArguments().join(' '))
@@ -74,7 +74,7 @@ describe('Dockerfile', () => {
     );
   });
 
-  it('copies only what .dockerignore lets through and what exists', () => {
+  it('copies only files that exist and that .dockerignore allows', () => {
     const allowed = read('.dockerignore')
       .split('\n')
       .filter((line) => line.startsWith('!'))
@@ -86,7 +86,7 @@ describe('Dockerfile', () => {
     assert.deepEqual([...new Set(copied)].sort(), allowed.sort());
   });
 
-  it('starts what the package has, as nobody in particular, and ends it with SIGTERM', () => {
+  it('starts a file of the package as an unprivileged user and stops it with SIGTERM', () => {
     const entry = only('ENTRYPOINT') as JSONInstruction;
     const [program, file] = entry.getJSONStrings().map((part) => part.getJSONValue());
     assert.equal(program, 'node');
@@ -96,7 +96,7 @@ describe('Dockerfile', () => {
     assert.equal(only('STOPSIGNAL').getArguments().join(' '), 'SIGTERM');
   });
 
-  it('asks /healthz on the port that it exposes and sets, with node', () => {
+  it('checks /healthz with node on the port that it exposes', () => {
     assert.equal(only('EXPOSE').getArguments().join(' '), PORT);
     assert.equal(variables().get('HTTP_PORT'), PORT);
     for (const name of variables().keys()) assert.ok(name === 'PATH' || KNOWN_VARIABLES.has(name), name);
@@ -133,13 +133,13 @@ describe('compose.yaml', () => {
   const { worker, 'mongo-prepare': prepare } = compose.services;
   const members = Object.keys(compose.services).filter((name) => /^mongo-\d$/.test(name));
 
-  it('has no fault that the schema of compose files knows', () => {
+  it('matches the schema of compose files', () => {
     assert.deepEqual(lint(read('compose.yaml')), []);
     const wrong = lint(read('compose.yaml').replace('stop_grace_period: 45s', 'stop_grace_period: [45]'));
     assert.match(wrong.join(), /invalid-schema.*stop_grace_period/);
   });
 
-  it('starts three workers on three members, once these are prepared', () => {
+  it('starts three workers after three prepared members', () => {
     assert.deepEqual([worker?.deploy?.replicas, members.length], [3, 3]);
     assert.equal(worker?.depends_on?.['mongo-prepare']?.condition, 'service_completed_successfully');
     assert.deepEqual(prepare?.environment?.['MEMBERS'], members.map((name) => `${name}:27017`).join(','));
@@ -148,7 +148,7 @@ describe('compose.yaml', () => {
     for (const name of members) assert.ok(uri.includes(`${name}:27017`), name);
   });
 
-  it('workers get variables they know, secrets by file, and more time to stop than they take', () => {
+  it('gives workers known variables, secrets as files, and more time to stop than they take', () => {
     const environment = worker?.environment ?? {};
     for (const name of Object.keys(environment)) assert.ok(KNOWN_VARIABLES.has(name), name);
     for (const name of ['MONGODB_URI', 'HTTP_TOKEN', 'HTTP_READ_TOKEN'])
@@ -159,7 +159,7 @@ describe('compose.yaml', () => {
     );
   });
 
-  it('every secret is defined, made by the script, and ignored by git', () => {
+  it('defines every secret, which the script creates and git ignores', () => {
     const script = read('deploy/compose/make-secrets.sh');
     for (const { secrets = [], environment = {} } of Object.values(compose.services)) {
       for (const name of secrets) {
@@ -174,7 +174,7 @@ describe('compose.yaml', () => {
     assert.match(read('.gitignore'), /^deploy\/compose\/secrets\/$/m);
   });
 
-  it('everything restarts and can write nowhere else', () => {
+  it('restarts everything and makes other file systems read-only', () => {
     for (const [name, service] of Object.entries(compose.services)) {
       assert.equal(service.read_only, true, name);
       assert.match(service.restart, name === 'mongo-prepare' ? /^on-failure/ : /^unless-stopped$/);

@@ -8,7 +8,7 @@ import type { HorizontalPodAutoscaler } from 'kubernetes-types/autoscaling/v2.js
 import type { Container, Secret, Service } from 'kubernetes-types/core/v1.js';
 import type { NetworkPolicy } from 'kubernetes-types/networking/v1.js';
 import { describeMetrics } from '../../../scripts/docs/metrics.js';
-import { KNOWN_VARIABLES, leastPatience, PORT, readAllYaml, readYaml } from './files.js';
+import { KNOWN_VARIABLES, leastPatience, PORT, readAllYaml, readYaml } from '../../support/deploy-files.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const FOLDERS = ['deploy/kubernetes/base', 'deploy/kubernetes/monitored'];
@@ -90,7 +90,7 @@ describe('the Kubernetes manifests', function () {
   const [worker] = pod?.containers ?? ([] as Container[]);
   const environment = new Map(worker?.env?.map(({ name, value }) => [name, value]));
 
-  it('have no field that Kubernetes does not know, and none of a wrong type', () => {
+  it('have only fields that Kubernetes knows, with the right types', () => {
     const own = manifests.filter(({ kind }) => !OTHERS.includes(kind));
     assert.ok(own.length >= 7);
     assert.deepEqual(faultsIn(own), []);
@@ -98,7 +98,7 @@ describe('the Kubernetes manifests', function () {
     assert.match(faultsIn([JSON.parse(wrong) as Manifest]).join(), /readOnlyRoot/);
   });
 
-  it('belong to no namespace, and the kustomizations name what exists', () => {
+  it('have no namespace, and the kustomizations list existing files', () => {
     for (const { kind, metadata } of manifests)
       if (kind !== 'Kustomization') assert.equal(metadata.namespace, undefined, kind);
     for (const folder of FOLDERS) {
@@ -111,7 +111,7 @@ describe('the Kubernetes manifests', function () {
     }
   });
 
-  it('give workers variables they know, and secrets by file that the Secret has', () => {
+  it('give workers known variables, and secrets as files that the Secret has', () => {
     for (const name of environment.keys()) assert.ok(KNOWN_VARIABLES.has(name), name);
     const keys = Object.keys((find('Secret') as Secret).stringData ?? {});
     for (const name of ['MONGODB_URI', 'HTTP_TOKEN', 'HTTP_READ_TOKEN']) {
@@ -131,7 +131,7 @@ describe('the Kubernetes manifests', function () {
     assert.equal(worker?.lifecycle, undefined);
   });
 
-  it('agree on the port, and probe what is there', () => {
+  it('agree on the port and probe existing routes', () => {
     const port = Number(PORT);
     assert.deepEqual([environment.get('HTTP_PORT'), worker?.ports?.[0]?.containerPort], [PORT, port]);
     assert.equal(worker?.ports?.[0]?.name, 'http');
@@ -149,7 +149,7 @@ describe('the Kubernetes manifests', function () {
     assert.equal((find('NetworkPolicy') as NetworkPolicy).spec?.ingress?.[0]?.ports?.[0]?.port, 'http');
   });
 
-  it('meet the restricted standard for pods', () => {
+  it('meet the restricted pod security standard', () => {
     assert.equal(pod?.securityContext?.runAsNonRoot, true);
     assert.equal(pod?.securityContext?.seccompProfile?.type, 'RuntimeDefault');
     const { allowPrivilegeEscalation, readOnlyRootFilesystem, capabilities } = worker?.securityContext ?? {};
@@ -161,7 +161,7 @@ describe('the Kubernetes manifests', function () {
     assert.ok(worker?.resources?.requests && worker.resources.limits?.['memory']);
   });
 
-  it('scale by a metric that workers show and the adapter makes', async () => {
+  it('scale by a metric that workers export and the adapter provides', async () => {
     const { spec } = find('HorizontalPodAutoscaler') as HorizontalPodAutoscaler;
     const [metric] = spec?.metrics ?? [];
     const name = metric?.external?.metric.name ?? '';
@@ -177,7 +177,7 @@ describe('the Kubernetes manifests', function () {
     assert.equal(spec?.scaleTargetRef.name, deployment.metadata?.name);
   });
 
-  it('scrape /metrics of the Service with the token for reading', () => {
+  it('scrape /metrics of the Service with the read token', () => {
     const { spec } = find('ServiceMonitor') as ServiceMonitor;
     const [endpoint] = spec.endpoints;
     assert.deepEqual([endpoint?.port, endpoint?.path], ['http', '/metrics']);

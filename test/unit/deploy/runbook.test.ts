@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { ROLES } from '../../support/database-users.js';
-import { read, readYaml } from './files.js';
+import { ROLES } from '../../support/secured-database.js';
+import { read, readYaml } from '../../support/deploy-files.js';
 
 interface AlertRules {
   groups: { rules: { alert: string; annotations: Record<string, string> }[] }[];
@@ -26,7 +26,7 @@ describe('docs/operations.md', () => {
     ({ rules }) => rules,
   );
 
-  it('has a section for every alert, where its runbook_url points, and for no other', () => {
+  it('has a section for every alert, where its runbook_url points, and no others', () => {
     const sections = [...page.matchAll(/^#### (.+)$/gm)].map(([, name = '']) => name);
     assert.deepEqual(
       sections,
@@ -40,7 +40,7 @@ describe('docs/operations.md', () => {
     }
   });
 
-  it('points to places that exist', () => {
+  it('has only links that work', () => {
     const links = [...page.matchAll(/\]\(#([^)]+)\)/g)].map(([, anchor = '']) => anchor);
     assert.ok(links.length > 10);
     assert.deepEqual(

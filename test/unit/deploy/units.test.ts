@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { KNOWN_VARIABLES, leastPatience, read } from './files.js';
+import { KNOWN_VARIABLES, leastPatience, read } from '../../support/deploy-files.js';
 
 const UNITS = ['chronos.service', 'chronos-run.service', 'chronos-run.timer'];
 const SECTIONS = ['Unit', 'Service', 'Timer', 'Install'];
@@ -41,7 +41,7 @@ function inPackage(file: string): boolean {
 }
 
 describe('the systemd units', () => {
-  it('are as systemd wants them, where it is installed; their form in any case', () => {
+  it('are valid, checked with systemd where it is installed', () => {
     for (const unit of UNITS)
       for (const { section, key } of settingsOf(unit))
         assert.ok(SECTIONS.includes(section), `${unit}: ${key}`);
@@ -66,7 +66,7 @@ describe('the systemd units', () => {
     }
   });
 
-  it('start what the package has, and leave it more time to stop than it takes', () => {
+  it('start files of the package and leave more time to stop than they take', () => {
     for (const unit of ['chronos.service', 'chronos-run.service']) {
       const [command = ''] = valuesOf(unit, 'ExecStart');
       const file =
@@ -97,7 +97,7 @@ describe('the systemd units', () => {
 });
 
 describe('the crontab line', () => {
-  it('runs a pass of the command every minute, with variables that it knows', () => {
+  it('runs a pass every minute with known variables', () => {
     const lines = read('deploy/cron/chronos')
       .split('\n')
       .filter((line) => line !== '' && !line.startsWith('#'));

@@ -5,7 +5,7 @@ import { parseDuration, readDuration } from '../../../src/domain/duration.js';
 const DAY = 86_400_000;
 
 describe('duration', () => {
-  it('takes a number for milliseconds, always', () => {
+  it('accepts a number of milliseconds', () => {
     for (const ms of [0, 1, 0.5, 3000, 5 * 366 * DAY]) assert.equal(parseDuration(ms, 'it'), ms);
   });
 
@@ -26,7 +26,7 @@ describe('duration', () => {
 
   const wrong: unknown[] = ['', '10', '10 minutes', '5M', '-1s', '1e3s', '.5s', 's', '1h30m', NaN];
   for (const value of [...wrong, null, undefined, true, {}, [], ['1s'], () => 1, Symbol('s'), 10n]) {
-    it(`refuses ${inspect(value)}`, () => {
+    it(`rejects ${inspect(value)}`, () => {
       assert.throws(() => parseDuration(value, 'the delay'), {
         name: 'ChronosError',
         code: 'INVALID_ARGUMENT',
@@ -35,7 +35,7 @@ describe('duration', () => {
     });
   }
 
-  it('refuses what cannot even be shown', () => {
+  it('rejects values that cannot be printed', () => {
     const silent = Object.create(null) as object;
     const hostile = {
       toString() {
@@ -45,14 +45,14 @@ describe('duration', () => {
     for (const value of [silent, hostile, [silent]]) assert.ok('fault' in readDuration(value));
   });
 
-  it('accepts a hundred years, and no more than that', () => {
+  it('accepts at most a hundred years', () => {
     assert.deepEqual(readDuration('36600d'), { ms: 36_600 * DAY });
     for (const value of ['36601d', -1, Infinity, -Infinity]) {
       assert.match((readDuration(value) as { fault: string }).fault, /between 0 and a hundred years/);
     }
   });
 
-  it('says what came', () => {
+  it('shows the value in the error', () => {
     assert.match((readDuration('10 parsecs') as { fault: string }).fault, /got '10 parsecs'$/);
     assert.match((readDuration(-5) as { fault: string }).fault, /got -5$/);
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
-import { ChronosError, hideCredentials, storedError, toError } from '../../../src/domain/errors.js';
+import { ChronosError, redactCredentials, storedError, toError } from '../../../src/domain/errors.js';
 
 describe('ChronosError', () => {
   it('has a name, a stable code and its cause', () => {
@@ -33,7 +33,7 @@ describe('hideCredentials', () => {
     'https://user:secret@host/path',
   ]) {
     it(`hides what is secret in ${uri}`, () => {
-      const hidden = hideCredentials(`before ${uri} after ${uri}`);
+      const hidden = redactCredentials(`before ${uri} after ${uri}`);
       assert.ok(!/secret|user/.test(hidden), hidden);
       assert.match(hidden, /^before \w[\w+]*:\/\/\*\*\*@\S+ after \w[\w+]*:\/\/\*\*\*@\S+$/);
     });
@@ -42,13 +42,13 @@ describe('hideCredentials', () => {
   it('takes no time for long words', () => {
     const words = ['a', '://', '://a', '@'].map((word) => word.repeat(200_000));
     const began = performance.now();
-    for (const word of words) hideCredentials(word);
+    for (const word of words) redactCredentials(word);
     assert.ok(performance.now() - began < 1000);
   });
 
   it('leaves alone what is not secret', () => {
     for (const text of ['mongodb://host:27017/db', 'mail to a@b.c', 'see https://host/@user', '']) {
-      assert.equal(hideCredentials(text), text);
+      assert.equal(redactCredentials(text), text);
     }
   });
 });

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { isTimezone } from '../../../src/domain/calendar/time-zone.js';
 import { parseInstant } from '../../../src/domain/instant.js';
-import { isTimezone } from '../../../src/domain/time-zone.js';
 
 function read(text: string, zone = 'UTC'): string {
   return parseInstant(text, zone, 'it').toISOString();
 }
 
 describe('instant', () => {
-  it('takes a Date as it is, as a copy', () => {
+  it('copies a Date', () => {
     const given = new Date('2026-11-01T03:15:00Z');
     const read = parseInstant(given, 'Europe/Berlin', 'it');
     assert.deepEqual(read, given);
@@ -16,7 +16,7 @@ describe('instant', () => {
     assert.equal(read.toISOString(), '2026-11-01T03:15:00.000Z');
   });
 
-  it('takes text with a zone literally, whatever the application zone', () => {
+  it('reads text with a zone literally, whatever the zone of the application', () => {
     for (const zone of ['UTC', 'America/New_York', 'Asia/Kolkata']) {
       assert.equal(read('2026-11-01T03:15:00Z', zone), '2026-11-01T03:15:00.000Z');
       assert.equal(read('2026-11-01T03:15:00.250+02:00', zone), '2026-11-01T01:15:00.250Z');
@@ -24,7 +24,7 @@ describe('instant', () => {
     }
   });
 
-  it('takes text without a zone in the application zone', () => {
+  it('reads text without a zone in the zone of the application', () => {
     assert.equal(read('2026-07-01 03:15', 'Europe/Berlin'), '2026-07-01T01:15:00.000Z');
     assert.equal(read('2026-01-01 03:15', 'Europe/Berlin'), '2026-01-01T02:15:00.000Z');
     assert.equal(read('2026-01-01T00:00', 'Asia/Kolkata'), '2025-12-31T18:30:00.000Z');
@@ -32,7 +32,7 @@ describe('instant', () => {
     assert.equal(read('2026-01-01 00:00:01.5', 'UTC'), '2026-01-01T00:00:01.500Z');
   });
 
-  it('never takes text without a zone in the zone of the host', () => {
+  it('never reads text in the zone of the host', () => {
     const script = `
       import { parseInstant } from ${JSON.stringify(new URL('../../../src/domain/instant.ts', import.meta.url).href)};
       for (const text of ['2026-07-01', '2026-07-01 03:15', '2026-03-29 02:30', '2026-07-01T03:15:30'])
@@ -46,22 +46,22 @@ describe('instant', () => {
     assert.equal(under('Pacific/Kiritimati'), expected.map((at) => `2026-${at}.000Z\n`).join(''));
   });
 
-  describe('where Berlin changes its clocks', () => {
-    it('takes a time in the spring gap as the same time past the change', () => {
+  describe('when Berlin changes its clocks', () => {
+    it('moves a time in the spring gap past the change', () => {
       assert.equal(read('2026-03-29 01:59:59', 'Europe/Berlin'), '2026-03-29T00:59:59.000Z');
       assert.equal(read('2026-03-29 02:00', 'Europe/Berlin'), '2026-03-29T01:00:00.000Z');
       assert.equal(read('2026-03-29 02:30', 'Europe/Berlin'), '2026-03-29T01:30:00.000Z');
       assert.equal(read('2026-03-29 03:00', 'Europe/Berlin'), '2026-03-29T01:00:00.000Z');
     });
 
-    it('takes a time of the repeated autumn hour for its first pass', () => {
+    it('takes the first of two equal times in autumn', () => {
       assert.equal(read('2026-10-25 01:59', 'Europe/Berlin'), '2026-10-24T23:59:00.000Z');
       assert.equal(read('2026-10-25 02:30', 'Europe/Berlin'), '2026-10-25T00:30:00.000Z');
       assert.equal(read('2026-10-25 03:00', 'Europe/Berlin'), '2026-10-25T02:00:00.000Z');
     });
   });
 
-  it('knows leap years and years far ahead', () => {
+  it('supports leap years and years far ahead', () => {
     assert.equal(read('2028-02-29 12:00'), '2028-02-29T12:00:00.000Z');
     assert.equal(read('2125-12-31'), '2125-12-31T00:00:00.000Z');
   });
@@ -83,7 +83,7 @@ describe('instant', () => {
     '2026-01-01 10',
     '',
   ]) {
-    it(`refuses '${text}'`, () => {
+    it(`rejects '${text}'`, () => {
       assert.throws(() => read(text, 'Europe/Berlin'), {
         code: 'INVALID_ARGUMENT',
         message: `it must be a Date or a text like '2026-11-01 03:15' or '2026-11-01T03:15:00Z', got '${text}'`,
@@ -91,13 +91,13 @@ describe('instant', () => {
     });
   }
 
-  it('refuses what is neither a date nor text', () => {
+  it('rejects what is neither a date nor text', () => {
     for (const value of [undefined, null, 0, 1_767_225_600_000, {}, [], new Date(NaN)]) {
       assert.throws(() => parseInstant(value, 'UTC', 'it'), { code: 'INVALID_ARGUMENT' });
     }
   });
 
-  it('tells time zones from anything else', () => {
+  it('recognizes valid time zones', () => {
     for (const zone of ['UTC', 'Europe/Berlin', 'Asia/Kolkata']) assert.equal(isTimezone(zone), true);
     for (const zone of ['', 'Berlin', 'Mars/Olympus', 1, null, {}]) assert.equal(isTimezone(zone), false);
   });

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import type { WorkerLoad } from '../../../src/index.js';
-import { attachMetrics, type Metrics } from '../../../src/metrics/index.js';
+import { attachMetrics, type Metrics } from '../../../src/metrics/attach.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
-import type { QueueBacklog } from '../../../src/store/backlog.js';
-import { readExposition } from '../../support/exposition.js';
+import type { QueueBacklog } from '../../../src/store/jobs/counts.js';
+import { parseMetrics } from '../../support/metrics-text.js';
 import { ManualClock } from '../../support/manual-clock.js';
 
 const LOAD: WorkerLoad = {
   ...{ concurrency: 5, running: 2, buffered: 3, unsettled: 4 },
   queues: ['default', 'mail'],
   taskTypes: ['send'],
-  connection: { open: 7, inUse: 2, waiting: 1, most: 10, isConnected: true },
+  connection: { open: 7, inUse: 2, waiting: 1, max: 10, isConnected: true },
 };
 
 describe('attachMetrics', () => {
@@ -40,7 +40,7 @@ describe('attachMetrics', () => {
 
   /** The value of a sample, by name and some of its labels. */
   async function value(name: string, labels: Record<string, string> = {}): Promise<number | undefined> {
-    const families = readExposition(await metrics.text());
+    const families = parseMetrics(await metrics.text());
     return [...families.values()]
       .flatMap(({ samples }) => samples)
       .find(
@@ -51,15 +51,15 @@ describe('attachMetrics', () => {
   const complete = (more: object = {}): void =>
     bus.emit('job:complete', { ...attempt, result: null, duration: 20, ...more });
 
-  it('gives every sample the labels of the options, and refuses what is no label', async () => {
-    for (const { samples } of readExposition(await metrics.text()).values())
+  it('adds the configured labels to every sample and rejects invalid labels', async () => {
+    for (const { samples } of parseMetrics(await metrics.text()).values())
       for (const { labels } of samples) assert.equal(labels['cluster'], 'blue');
     const wrong = { 'no-label': 'x' };
     const observed = { on: () => 0, off: () => 0, state: 'Stopped', load: LOAD, backlog } as const;
     assert.throws(() => attachMetrics(observed, { labels: wrong }), /no-label/);
   });
 
-  it('knows the task types and queues of this worker, and calls all others `other`', async () => {
+  it('labels unknown task types and queues as `other`', async () => {
     complete();
     for (let i = 0; i < 50; i++) complete({ taskType: `foreign-${i}`, queue: `elsewhere-${i}` });
     assert.equal(await value('chronos_jobs_total', { task_type: 'send', outcome: 'completed' }), 1);
@@ -68,7 +68,7 @@ describe('attachMetrics', () => {
     assert.doesNotMatch(await metrics.text(), /foreign|elsewhere/);
   });
 
-  it('F7 shares of success come from claims, decisions and pushes', async () => {
+  it('computes success ratios of claims, plans and job inserts [F7]', async () => {
     assert.equal(metrics.health().lockSuccess, 1);
     bus.emit('worker:claim', { wanted: 5, found: 4, claimed: 3 });
     bus.emit('worker:claim', { wanted: 5, found: 2, claimed: 0 });
@@ -82,8 +82,8 @@ describe('attachMetrics', () => {
     assert.deepEqual([metrics.health().lockSuccess, metrics.health().pushSuccess], [0.75, 0.75]);
   });
 
-  it('F7 the last good cycle is of a loop that asks the database', async () => {
-    bus.emit('worker:cycle', { operation: 'watch locks', duration: 1 });
+  it('counts only loops that query the database as the last good cycle [F7]', async () => {
+    bus.emit('worker:cycle', { operation: 'check locks', duration: 1 });
     assert.equal(metrics.health().lastGoodCycle, null);
     bus.emit('worker:cycle', { operation: 'claim jobs', duration: 40 });
     clock.advance(5000);
@@ -96,7 +96,7 @@ describe('attachMetrics', () => {
     assert.equal(await value('chronos_cycle_duration_seconds_sum', { loop: 'claim jobs' }), 0.04);
   });
 
-  it('F7 the age of the last good cycle does not change with the clock of the machine', () => {
+  it('measures the age of the last good cycle independent of the wall clock [F7]', () => {
     bus.emit('worker:cycle', { operation: 'claim jobs', duration: 40 });
     clock.advance(5000);
     clock.set('2026-01-01T06:00:00Z');
@@ -106,11 +106,11 @@ describe('attachMetrics', () => {
     assert.deepEqual(metrics.health().lastGoodCycle, new Date('2026-01-01T00:00:00Z'));
   });
 
-  it('F6 errors are counted by kind, from zero on', async () => {
+  it('counts errors by kind, starting at zero [F6]', async () => {
     assert.equal(await value('chronos_errors_total', { kind: 'push' }), 0);
     const trouble = { failures: 1, retryIn: 0 };
-    bus.emit('worker:trouble', { operation: 'reach MongoDB', error: new Error('no'), ...trouble });
-    bus.emit('worker:trouble', { operation: 'insert a@b', error: new Error('no'), ...trouble });
+    bus.emit('worker:trouble', { operation: 'connect', error: new Error('no'), ...trouble });
+    bus.emit('worker:trouble', { operation: 'insert job', error: new Error('no'), ...trouble });
     bus.emit('schedule:pushed', { pushed: 0, failed: 1 });
     bus.emit('job:lockLost', attempt);
     bus.emit('schedule:disabled', { scheduleId: 'a', reason: 'no' });
@@ -121,7 +121,7 @@ describe('attachMetrics', () => {
       assert.equal(await value('chronos_errors_total', { kind }), count, kind);
   });
 
-  it('asks the database at most every 15 seconds, however often it is scraped', async () => {
+  it('queries the database at most every 15 seconds, however often it is scraped', async () => {
     await Promise.all([metrics.text(), metrics.text()]);
     clock.advance(14_999);
     await metrics.text();
@@ -131,7 +131,7 @@ describe('attachMetrics', () => {
     assert.equal(looks, 2);
   });
 
-  it('estimates how long the queue takes to drain by the pace since the last look', async () => {
+  it('estimates the drain time of a queue by the pace since the last query', async () => {
     for (let i = 0; i < 10; i++) complete();
     clock.advance(20_000);
     assert.equal(await value('chronos_queue_oldest_waiting_seconds', { queue: 'mail' }), 9);
@@ -143,7 +143,7 @@ describe('attachMetrics', () => {
     assert.equal(await value('chronos_queue_drain_seconds', { queue: 'mail' }), 0);
   });
 
-  it('shows no old figures of queues when the database does not answer, and all the others', async () => {
+  it('omits the figures of queues when the database does not respond, and shows all others', async () => {
     await metrics.text();
     backlog = () => Promise.reject(new Error('no answer'));
     clock.advance(15_000);
@@ -151,12 +151,12 @@ describe('attachMetrics', () => {
     assert.equal(await value('chronos_slots_running'), 2);
   });
 
-  it('does not wait longer than a second for the database', async () => {
+  it('waits at most a second for the database', async () => {
     let answer: (found: QueueBacklog[]) => void = () => undefined;
     backlog = () => new Promise((resolve) => (answer = resolve));
     const scrape = metrics.text();
     clock.advance(1000);
-    readExposition(await scrape);
+    parseMetrics(await scrape);
     answer([{ queue: 'mail', waiting: 1, oldest: clock.now(), age: 1 }]);
     assert.equal(await value('chronos_queue_waiting_jobs', { queue: 'mail' }), 1);
   });

@@ -7,23 +7,23 @@ describe('the exit code', () => {
   const codeOf = (code: ErrorCode, cause?: unknown): Promise<number> =>
     exitCodeOf(new ChronosError(code, 'as said', { cause }));
 
-  it('says whether another start could help', async () => {
+  it('says whether starting again could help', async () => {
     assert.equal(await codeOf('INVALID_ENVIRONMENT'), EXIT.usage);
     assert.equal(await codeOf('NOT_INSTALLED'), EXIT.usage);
     assert.equal(await codeOf('MONGODB_UNREACHABLE'), EXIT.unreachable);
     for (const code of ['WRONG_STATE', 'WORKER_STOPPING', 'JOB_NOT_FOUND', 'LOCK_HELD'] as const)
-      assert.equal(await codeOf(code), EXIT.wrong, code);
-    assert.equal(await exitCodeOf(new Error('a fault')), EXIT.wrong);
+      assert.equal(await codeOf(code), EXIT.failure, code);
+    assert.equal(await exitCodeOf(new Error('a fault')), EXIT.failure);
   });
 
-  it('tells a database that was lost from a fault, also behind what it kept from being written', async () => {
+  it('distinguishes a lost database from other errors, also as the cause of an audit error', async () => {
     const lost = new mongo.MongoNetworkError('connection closed');
     assert.equal(await exitCodeOf(lost), EXIT.unreachable);
     assert.equal(await codeOf('AUDIT_UNWRITABLE', lost), EXIT.unreachable);
-    assert.equal(await codeOf('AUDIT_UNWRITABLE', new mongo.MongoServerError({ code: 13 })), EXIT.wrong);
+    assert.equal(await codeOf('AUDIT_UNWRITABLE', new mongo.MongoServerError({ code: 13 })), EXIT.failure);
   });
 
-  it('has a meaning, each one', () => {
+  it('has a documented meaning', () => {
     assert.deepEqual(
       EXIT_CODES.map(({ code }) => code),
       Object.values(EXIT),

@@ -19,7 +19,7 @@ async function outputOf(program: string): Promise<string> {
 }
 
 describe('the log of a process', () => {
-  it('as JSON says what was stored, and does nothing to the terminal that shows it', async () => {
+  it('is JSON with the stored text, without control characters', async () => {
     const stdout = await outputOf(`
       const stored = ${JSON.stringify(HOSTILE)};
       createLogger({ logLevel: 'info', logFormat: 'json' }).warn({ err: new Error(stored), name: stored }, stored);`);
@@ -29,7 +29,7 @@ describe('the log of a process', () => {
     assert.ok(stdout.endsWith('}\n') && stdout.includes('é'));
   });
 
-  it('says the reason of an error once, also when its causes repeat it', async () => {
+  it('has the reason of an error once, also when its causes repeat it', async () => {
     const logged = (format: string): Promise<string> =>
       outputOf(`
         const cause = new Error('no route', { cause: new Error('no route') });

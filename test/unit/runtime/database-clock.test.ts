@@ -1,29 +1,57 @@
 import assert from 'node:assert/strict';
-import { DatabaseClock } from '../../../src/runtime/database-clock.js';
+import { AnchoredClock, DatabaseClock } from '../../../src/runtime/database-clock.js';
 import { monotonic } from '../../../src/runtime/system-clock.js';
 
-/** Less than any error that a test looks for, more than a busy machine takes away from this process. */
+/** Less than any error that a test expects, more than a busy machine delays this process. */
 const TOLERANCE = 100;
+const NEW_YEAR = '2030-01-01T00:00:00Z';
+const IMMEDIATE: Reply = [0, NEW_YEAR];
 
-/** Answers after the given milliseconds, spent busily: a timer would not be exact enough. */
-function answers(...replies: [after: number, time: string][]): () => Promise<Date> {
-  const left = replies.values();
-  return async () => {
-    const [after, time] = left.next().value ?? [0, ''];
-    const end = monotonic() + after;
-    while (monotonic() < end);
-    return new Date(time);
-  };
+type Reply = [after: number, time: string];
+
+/** A clock of a server that gives these replies, and then none. */
+function clockWith(...replies: Reply[]): DatabaseClock {
+  const remaining = replies.values();
+  return new DatabaseClock({
+    async readServerTime() {
+      const { value, done } = remaining.next();
+      if (done === true) throw new Error('no answer');
+      const [after, time] = value;
+      // Busy waiting: a timer would not be exact enough.
+      const end = monotonic() + after;
+      while (monotonic() < end);
+      return new Date(time);
+    },
+  });
 }
 
-function near(clock: DatabaseClock, time: string, since: number): void {
+function assertNear(clock: AnchoredClock, time: string, since: number): void {
   const passed = clock.now().getTime() - new Date(time).getTime();
   assert.ok(Math.abs(passed - (monotonic() - since)) < TOLERANCE, `off by ${passed} ms`);
 }
 
+/** Runs `work` with a wall clock that is off by `jump` milliseconds. */
+async function withJumpedDate(jump: number, work: () => unknown): Promise<void> {
+  const RealDate = Date;
+  class JumpedDate extends RealDate {
+    constructor(...args: [] | [number]) {
+      super(args.length === 0 ? RealDate.now() + jump : args[0]);
+    }
+    static override now(): number {
+      return RealDate.now() + jump;
+    }
+  }
+  globalThis.Date = JumpedDate as DateConstructor;
+  try {
+    await work();
+  } finally {
+    globalThis.Date = RealDate;
+  }
+}
+
 describe('DatabaseClock', () => {
-  it('is this machine’s time until it was measured', () => {
-    const clock = new DatabaseClock();
+  it('is the time of this machine until it is measured', () => {
+    const clock = clockWith();
     assert.ok(Math.abs(clock.now().getTime() - Date.now()) < TOLERANCE);
     assert.equal(clock.error, Infinity);
   });
@@ -33,89 +61,73 @@ describe('DatabaseClock', () => {
     ['second', 1],
     ['third', 2],
   ] as const) {
-    it(`believes the answer with the shortest round trip (the ${place})`, async () => {
-      const replies: [number, string][] = [
+    it(`uses the reply with the shortest round trip (${place})`, async () => {
+      const replies: Reply[] = [
         [200, '2020-01-01T00:00:00Z'],
         [250, '2021-01-01T00:00:00Z'],
         [300, '2022-01-01T00:00:00Z'],
       ];
-      replies[best] = [1, '2030-01-01T00:00:00Z'];
-      const clock = new DatabaseClock();
-      await clock.synchronise(answers(...replies));
+      replies[best] = [1, NEW_YEAR];
+      const clock = clockWith(...replies);
+      await clock.synchronize();
       assert.equal(clock.now().getUTCFullYear(), 2030);
       assert.ok(clock.error >= 0.5 && clock.error < TOLERANCE);
     });
   }
 
-  it('takes half the round trip for the way back', async () => {
-    const clock = new DatabaseClock();
-    const slow: [number, string] = [500, '2030-01-01T00:00:00Z'];
-    const sent = monotonic();
-    await clock.synchronise(answers([300, '2030-01-01T00:00:00Z'], slow, slow));
-    near(clock, '2030-01-01T00:00:00Z', sent + 150);
+  it('assumes that the reply took half of the round trip', async () => {
+    const clock = clockWith([300, NEW_YEAR], [500, NEW_YEAR], [500, NEW_YEAR]);
+    const sentAt = monotonic();
+    await clock.synchronize();
+    assertNear(clock, NEW_YEAR, sentAt + 150);
     assert.ok(clock.error >= 150 && clock.error < 150 + TOLERANCE);
   });
 
   it('does not follow the wall clock of this machine', async () => {
-    const clock = new DatabaseClock();
-    const at: [number, string] = [0, '2030-01-01T00:00:00Z'];
-    await clock.synchronise(answers(at, at, at));
-    const measured = monotonic();
-    const RealDate = Date;
-    const JUMP = 365 * 86_400_000;
-    class JumpedDate extends RealDate {
-      constructor(...args: [] | [number]) {
-        super(args.length === 0 ? RealDate.now() + JUMP : args[0]);
-      }
-      static override now(): number {
-        return RealDate.now() + JUMP;
-      }
-    }
-    globalThis.Date = JumpedDate as DateConstructor;
-    try {
-      near(clock, '2030-01-01T00:00:00Z', measured);
-    } finally {
-      globalThis.Date = RealDate;
-    }
+    const clock = clockWith(IMMEDIATE, IMMEDIATE, IMMEDIATE);
+    await clock.synchronize();
+    const measuredAt = monotonic();
+    await withJumpedDate(365 * 86_400_000, () => assertNear(clock, NEW_YEAR, measuredAt));
   });
 
-  it('follows the database when that was set right', async () => {
-    const clock = new DatabaseClock();
-    const before: [number, string] = [0, '2030-01-01T00:00:00Z'];
-    const after: [number, string] = [0, '2029-12-31T00:00:00Z'];
-    await clock.synchronise(answers(before, before, before));
-    await clock.synchronise(answers(after, after, after));
-    near(clock, '2029-12-31T00:00:00Z', monotonic());
+  it('follows the database when that is corrected', async () => {
+    const corrected: Reply = [0, '2029-12-31T00:00:00Z'];
+    const clock = clockWith(IMMEDIATE, IMMEDIATE, IMMEDIATE, corrected, corrected, corrected);
+    await clock.synchronize();
+    await clock.synchronize();
+    assertNear(clock, '2029-12-31T00:00:00Z', monotonic());
   });
 
-  it('keeps what it knows when it cannot ask', async () => {
-    const clock = new DatabaseClock();
-    const at: [number, string] = [0, '2030-01-01T00:00:00Z'];
-    await clock.synchronise(answers(at, at, at));
+  it('keeps the last measurement when the server does not reply', async () => {
+    const clock = clockWith(IMMEDIATE, IMMEDIATE, IMMEDIATE);
+    await clock.synchronize();
     const { error } = clock;
-    await assert.rejects(clock.synchronise(() => Promise.reject(new Error('no answer'))));
-    near(clock, '2030-01-01T00:00:00Z', monotonic());
+    await assert.rejects(clock.synchronize(), /no answer/);
+    assertNear(clock, NEW_YEAR, monotonic());
     assert.equal(clock.error, error);
   });
 
-  it('keeps what it knows when one answer was late and no better one came', async () => {
-    const clock = new DatabaseClock();
-    const at: [number, string] = [0, '2030-01-01T00:00:00Z'];
-    await clock.synchronise(answers(at, at, at));
-    const measured = monotonic();
-    const late = answers([500, '2030-01-01T00:00:00Z']);
-    let asked = 0;
-    await assert.rejects(
-      clock.synchronise(() => (asked++ === 0 ? late() : Promise.reject(new Error('no answer')))),
-    );
-    near(clock, '2030-01-01T00:00:00Z', measured);
+  it('keeps the last measurement when one reply was late and no better one came', async () => {
+    const clock = clockWith(IMMEDIATE, IMMEDIATE, IMMEDIATE, [500, NEW_YEAR]);
+    await clock.synchronize();
+    const measuredAt = monotonic();
+    await assert.rejects(clock.synchronize(), /no answer/);
+    assertNear(clock, NEW_YEAR, measuredAt);
   });
 
-  it('takes over the measure of another thread', async () => {
-    const [measured, follower] = [new DatabaseClock(), new DatabaseClock()];
-    const at: [number, string] = [0, '2030-01-01T00:00:00Z'];
-    await measured.synchronise(answers(at, at, at));
+  it('measures again only when the measurement is stale, also by the wall clock', async () => {
+    const clock = clockWith(IMMEDIATE, IMMEDIATE, IMMEDIATE);
+    await clock.synchronize();
+    await clock.refreshIfStale();
+    await withJumpedDate(61_000, () => assert.rejects(clock.refreshIfStale(), /no answer/));
+  });
+});
+
+describe('AnchoredClock', () => {
+  it('takes over the measurement of another thread', async () => {
+    const [measured, follower] = [clockWith(IMMEDIATE, IMMEDIATE, IMMEDIATE), new AnchoredClock()];
+    await measured.synchronize();
     follower.anchor = measured.anchor;
-    near(follower, '2030-01-01T00:00:00Z', monotonic());
+    assertNear(follower, NEW_YEAR, monotonic());
   });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { SchedulerEvents } from '../../../src/domain/events.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
 import { recordEvents } from '../../support/events.js';
-import { turns } from '../../support/turns.js';
+import { flushEventLoop } from '../../support/flush-event-loop.js';
 
 const event: SchedulerEvents['job:start'] = {
   jobId: 'a',
@@ -27,7 +27,7 @@ describe('EventBus', () => {
     heard = [];
   });
 
-  it('gives the event to every listener, in order', () => {
+  it('calls every listener, in order', () => {
     const given: unknown[] = [];
     bus.on('job:start', (one) => given.push(one));
     bus.on('job:start', (one) => given.push(one));
@@ -37,7 +37,7 @@ describe('EventBus', () => {
     assert.deepEqual(heard, []);
   });
 
-  it('lets a listener that throws stop nobody', () => {
+  it('calls the other listeners when one throws', () => {
     const errors = recordEvents(bus, 'listener:error');
     bus.on('job:start', hear('before'));
     bus.on('job:start', fail);
@@ -47,17 +47,17 @@ describe('EventBus', () => {
     assert.deepEqual(errors, [{ name: 'listener:error', event: { event: 'job:start', error: boom } }]);
   });
 
-  it('catches what an async listener rejects with', async () => {
+  it('catches the rejection of an async listener', async () => {
     const errors = recordEvents(bus, 'listener:error');
     bus.on('job:start', async () => fail());
     // A promise of somebody else's making is no instance of Promise.
     bus.on('job:start', () => ({ then: (_: unknown, reject: (error: Error) => void) => reject(boom) }));
     bus.emit('job:start', event);
-    await turns();
+    await flushEventLoop();
     assert.equal(errors.length, 2);
   });
 
-  it('turns whatever was thrown into an error', () => {
+  it('turns anything thrown into an error', () => {
     const errors = recordEvents(bus, 'listener:error');
     const { proxy, revoke } = Proxy.revocable({}, {});
     revoke();
@@ -72,13 +72,13 @@ describe('EventBus', () => {
     for (const { event } of errors) assert.ok((event as { error: unknown }).error instanceof Error);
   });
 
-  it('does not go round in circles when a listener of listener:error fails', async () => {
+  it('does not loop when a listener of listener:error fails', async () => {
     bus.on('listener:error', hear('told'));
     bus.on('listener:error', fail);
     bus.on('listener:error', async () => fail());
     bus.on('job:start', fail);
     bus.emit('job:start', event);
-    await turns();
+    await flushEventLoop();
     assert.deepEqual(heard, ['told']);
   });
 
@@ -100,7 +100,7 @@ describe('EventBus', () => {
     assert.deepEqual(heard, ['once']);
   });
 
-  it('forgets a listener by off(), whichever way it was added', () => {
+  it('removes a listener with off(), whichever way it was added', () => {
     const listener = hear('never');
     bus.on('job:start', listener);
     bus.once('job:start', listener);
@@ -113,7 +113,7 @@ describe('EventBus', () => {
     assert.deepEqual(heard, ['never'], 'the other event is not forgotten');
   });
 
-  it('lets listeners come and go while it emits', () => {
+  it('allows listeners to be added and removed while it emits', () => {
     const second = hear('second');
     bus.on('job:start', () => {
       heard.push('first');
@@ -125,7 +125,7 @@ describe('EventBus', () => {
     assert.equal(heard.filter((name) => name === 'first').length, 2);
   });
 
-  it('refuses names that are no events, with a hint, and listeners that are no functions', () => {
+  it('rejects unknown event names, with a hint, and listeners that are not functions', () => {
     const bus = new EventBus();
     assert.throws(() => bus.on('job:completed' as 'job:complete', () => undefined), {
       code: 'INVALID_ARGUMENT',

@@ -14,7 +14,7 @@ const EVENTS: { [E in EventName]: SchedulerEvents[E] } = {
   'job:complete': { ...attempt, result: { secret: 'hunter2' }, duration: 12.34 },
   'job:failed': { ...attempt, error, willRetry: true, nextRunAt: at, duration: 5 },
   'job:cancelled': { ...job, reason: 'not needed' },
-  'job:skipped': { ...attempt, reason: 'when(isOpen) does not hold' },
+  'job:skipped': { ...attempt, reason: 'when(isOpen) is false' },
   'job:snoozed': { ...attempt, until: at },
   'job:givenBack': attempt,
   'job:stalled': { ...job, lockedBy: 'other', crashes: 1, status: 'SCHEDULED', nextRunAt: at },
@@ -34,7 +34,7 @@ const EVENTS: { [E in EventName]: SchedulerEvents[E] } = {
   'schedule:pushed': { pushed: 2, failed: 1 },
   'schedule:contended': { won: 1, lost: 2 },
   'schedule:disabled': { scheduleId: 'nightly', reason: 'no cron' },
-  'schedule:unreadable': { scheduleId: 'nightly', reason: 'rule cannot be read', count: 1 },
+  'schedule:unreadable': { scheduleId: 'nightly', reason: 'rule is missing', count: 1 },
   'schedule:orphaned': { scheduleId: 'nightly' },
   'daemon:overrun': { tick: 7, late: 2000, inARow: 2 },
   'worker:stuck': { ...attempt, runningFor: 5 },
@@ -42,7 +42,7 @@ const EVENTS: { [E in EventName]: SchedulerEvents[E] } = {
   'worker:renewed': { locks: 4 },
   'worker:cycle': { operation: 'claim jobs', duration: 1.6 },
   'worker:state': { state: 'Running', previous: 'Starting' },
-  'worker:trouble': { operation: 'settle', error, failures: 1, retryIn: 250 },
+  'worker:trouble': { operation: 'settle', error, failures: 3, retryIn: 250 },
   'worker:recovered': { operation: 'settle', failures: 2 },
   'listener:error': { event: 'job:start', error },
 };
@@ -50,33 +50,34 @@ const EVENTS: { [E in EventName]: SchedulerEvents[E] } = {
 const LINES: Record<EventName, string> = {
   'job:start': 'debug: emails started',
   'job:complete': 'info: emails completed in 12 ms',
-  'job:failed': 'warn: emails failed (attempt 2), again at 2026-01-01T00:00:00.000Z',
+  'job:failed': 'warn: emails failed (attempt 2), next attempt at 2026-01-01T00:00:00.000Z',
   'job:cancelled': 'info: emails cancelled: not needed',
-  'job:skipped': 'info: emails skipped: when(isOpen) does not hold',
+  'job:skipped': 'info: emails skipped: when(isOpen) is false',
   'job:snoozed': 'info: emails snoozed until 2026-01-01T00:00:00.000Z',
-  'job:givenBack': 'info: emails given back unfinished',
-  'job:stalled': 'warn: emails recovered from other, whose lock expired; now SCHEDULED',
-  'job:lockLost': 'warn: emails lost its lock; its outcome is dropped',
-  'job:progress': 'debug: emails is at 50 (half)',
-  'job:hookFailed': 'error: the hook after of emails threw',
+  'job:givenBack': 'info: emails released unfinished',
+  'job:stalled': 'warn: emails recovered: the lock of other expired; it is now SCHEDULED',
+  'job:lockLost': 'warn: emails lost its lock, its outcome was dropped',
+  'job:progress': 'debug: emails progress: 50 (half)',
+  'job:hookFailed': 'error: emails: the hook after threw an error',
   'schedule:due': 'debug: nightly is due',
   'schedule:skipped':
-    'warn: nightly skipped 1 from 2026-01-01T00:00:00.000Z on: overlap, still running for 12 s',
-  'schedule:decided': 'debug: decided on 3 schedules, 1 were decided elsewhere',
-  'schedule:pushed': 'debug: put 2 jobs of schedules into their queues, 1 failed',
-  'schedule:contended': 'debug: 2 of 3 schedules were decided elsewhere',
-  'schedule:disabled': 'error: nightly is disabled: no cron',
-  'schedule:unreadable': 'error: the schedule nightly cannot be read: rule cannot be read',
-  'schedule:orphaned': 'warn: the schedule nightly is in no code any more; remove it if that is meant',
-  'daemon:overrun': 'warn: tick 7 ended 2 s late, 2 in a row',
-  'worker:stuck': 'error: emails ignores its signal; its slot stays taken',
+    'warn: nightly: skipped the run of 2026-01-01T00:00:00.000Z, the previous one is still running (12 s)',
+  'schedule:decided': 'debug: planned 3 schedules, other workers planned 1 first',
+  'schedule:pushed': 'debug: enqueued 2 jobs of schedules, 1 failed',
+  'schedule:contended': 'debug: other workers planned 2 of 3 schedules first',
+  'schedule:disabled': 'error: the schedule nightly is disabled: no cron',
+  'schedule:unreadable': 'error: the schedule nightly is malformed and ignored: rule is missing',
+  'schedule:orphaned':
+    'warn: no worker defines the schedule nightly any more; remove it with: chronos schedules remove nightly',
+  'daemon:overrun': 'warn: tick 7 ended 2 s late (2nd in a row)',
+  'worker:stuck': 'error: emails ignores its abort signal and keeps its slot',
   'worker:claim': 'debug: claimed 2 of 3 due jobs',
-  'worker:renewed': 'debug: prolonged 4 locks',
-  'worker:cycle': 'debug: claim jobs: done in 2 ms',
+  'worker:renewed': 'debug: renewed 4 locks',
+  'worker:cycle': 'debug: claim jobs took 2 ms',
   'worker:state': 'info: worker running',
-  'worker:trouble': 'warn: cannot settle, next try in 250 ms',
-  'worker:recovered': 'info: can settle again after 2 failures',
-  'listener:error': 'error: a listener of job:start threw',
+  'worker:trouble': 'warn: settle failed (3rd time), retrying in 250 ms',
+  'worker:recovered': 'info: settle succeeded after 2 failures',
+  'listener:error': 'error: a listener of job:start threw an error',
 };
 
 describe('attachLogger', () => {
@@ -107,7 +108,7 @@ describe('attachLogger', () => {
     });
   }
 
-  it('gives the fields of the event along, errors as `err`', () => {
+  it('writes the fields of the event, errors as `err`', () => {
     bus.emit('job:failed', EVENTS['job:failed']);
     assert.deepEqual(lines[0]?.fields, {
       ...attempt,
@@ -118,12 +119,12 @@ describe('attachLogger', () => {
     });
   });
 
-  it('writes no result: it may be anybody’s data', () => {
+  it('writes no result: it may contain private data', () => {
     bus.emit('job:complete', EVENTS['job:complete']);
     assert.ok(!JSON.stringify(lines).includes('hunter2'));
   });
 
-  it('raises its voice when a job failed for good, and when the worker did', () => {
+  it('writes an error when a job failed for good, and when the worker failed', () => {
     bus.emit('job:failed', { ...EVENTS['job:failed'], willRetry: false, nextRunAt: null });
     bus.emit('worker:state', { state: 'Error', previous: 'Starting', error });
     assert.deepEqual(
@@ -132,7 +133,36 @@ describe('attachLogger', () => {
     );
   });
 
-  it('has words for what is missing', () => {
+  it('describes several skipped runs, and skips for other reasons than overlap', () => {
+    const skipped = { ...EVENTS['schedule:skipped'], reason: 'misfire' as const, runningFor: null };
+    bus.emit('schedule:skipped', { ...skipped, count: 3 });
+    bus.emit('schedule:skipped', { ...skipped, count: null });
+    assert.deepEqual(
+      lines.map(({ line }) => line),
+      [
+        'warn: nightly: skipped 3 runs from 2026-01-01T00:00:00.000Z on (misfire)',
+        'warn: nightly: skipped many runs from 2026-01-01T00:00:00.000Z on (misfire)',
+      ],
+    );
+  });
+
+  it('counts failures from the second on, and mentions a retry only if there is one', () => {
+    for (const failures of [1, 2, 11, 21])
+      bus.emit('worker:trouble', { ...EVENTS['worker:trouble'], failures });
+    bus.emit('worker:trouble', { ...EVENTS['worker:trouble'], failures: 1, retryIn: 0 });
+    assert.deepEqual(
+      lines.map(({ line }) => line),
+      [
+        'warn: settle failed, retrying in 250 ms',
+        'warn: settle failed (2nd time), retrying in 250 ms',
+        'warn: settle failed (11th time), retrying in 250 ms',
+        'warn: settle failed (21st time), retrying in 250 ms',
+        'warn: settle failed',
+      ],
+    );
+  });
+
+  it('has a text for missing values', () => {
     bus.emit('job:cancelled', { ...job, reason: null });
     bus.emit('job:progress', { ...job, value: 1, note: null });
     bus.emit('job:stalled', { ...EVENTS['job:stalled'], lockedBy: null });
@@ -140,8 +170,8 @@ describe('attachLogger', () => {
       lines.map(({ line }) => line),
       [
         'info: emails cancelled: no reason given',
-        'debug: emails is at 1',
-        'warn: emails recovered from a worker, whose lock expired; now SCHEDULED',
+        'debug: emails progress: 1',
+        'warn: emails recovered: the lock of its worker expired; it is now SCHEDULED',
       ],
     );
   });

@@ -1,29 +1,29 @@
 import assert from 'node:assert/strict';
-import { Heartbeat, type WorkerFacts } from '../../../src/maintenance/heartbeat.js';
+import { OutageMonitor } from '../../../src/runtime/outage-monitor.js';
+import { Claimer } from '../../../src/worker/claimer.js';
+import { resolveOptions } from '../../../src/config/options.js';
+import { Heartbeat } from '../../../src/maintenance/heartbeat.js';
 import { Pruner } from '../../../src/maintenance/pruner.js';
 import { Sweeper } from '../../../src/maintenance/sweeper.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
-import type { PeriodicService } from '../../../src/runtime/service.js';
-import type { Decisions } from '../../../src/schedules/decisions.js';
-import type { Fulfilment } from '../../../src/schedules/fulfilment.js';
-import { Materialiser } from '../../../src/schedules/materialiser.js';
-import type { Turn } from '../../../src/schedules/turn.js';
-import type { Registrar } from '../../../src/schedules/registrar.js';
-import { BufferSize } from '../../../src/worker/buffer-size.js';
-import { CancelWatch } from '../../../src/worker/cancel-watch.js';
-import { DoubtfulClaims } from '../../../src/worker/doubtful-claims.js';
-import type { JobPicker } from '../../../src/worker/job-picker.js';
+import type { PeriodicService } from '../../../src/runtime/periodic-service.js';
+import type { DefinitionSync } from '../../../src/schedules/enqueue/definition-sync.js';
+import type { PlanExecutor } from '../../../src/schedules/enqueue/plan-executor.js';
+import type { PlanningLock } from '../../../src/schedules/enqueue/planning-lock.js';
+import { ScheduleEnqueuer } from '../../../src/schedules/enqueue/schedule-enqueuer.js';
+import type { SchedulePlanner } from '../../../src/schedules/enqueue/schedule-planner.js';
+import { CancellationPoller } from '../../../src/worker/cancellation-poller.js';
+import { ChangeListener } from '../../../src/worker/change-listener.js';
 import type { JobRunner } from '../../../src/worker/job-runner.js';
-import { LockManager } from '../../../src/worker/lock-manager.js';
+import { LockManager } from '../../../src/worker/locks/lock-manager.js';
+import { RenewalLoop } from '../../../src/worker/locks/lock-renewer.js';
 import { PollLoop } from '../../../src/worker/poll-loop.js';
-import { RenewalLoop } from '../../../src/worker/renewal-loop.js';
-import type { Settler } from '../../../src/worker/settler.js';
-import { Watch } from '../../../src/worker/watch.js';
-import { resolveOptions } from '../../../src/config/options.js';
+import { UncertainClaims } from '../../../src/worker/uncertain-claims.js';
+import { aRegistry } from '../../support/factories/handler-registry.js';
 import { recordEvents } from '../../support/events.js';
 import { ManualClock } from '../../support/manual-clock.js';
-import { seeded } from '../../support/seeded.js';
-import { turns } from '../../support/turns.js';
+import { seededRandom } from '../../support/seeded-random.js';
+import { flushEventLoop } from '../../support/flush-event-loop.js';
 
 const HOUR = 3_600_000;
 const options = resolveOptions({ uri: 'mongodb://unused/app' });
@@ -38,36 +38,50 @@ interface World {
 const runner = {
   tokens: new Map([['job', 'token']]),
   freeSlots: 1,
-  waiting: 0,
-  hasSuspect: false,
-  zombies: [],
-  takeWaiting: () => [],
-  accept: () => undefined,
+  prefetched: 0,
+  hasCrashSuspect: false,
+  excludedIds: [],
+  takePrefetched: () => [],
+  accept: () => [],
+  onCapacity: () => undefined,
   cancel: () => undefined,
 } as unknown as JobRunner;
+
+const noUncertainClaims = { release: async () => undefined };
+
+const changes = {
+  intervalMultiplier: 1,
+  subscribe: () => undefined,
+  rest: () => undefined,
+  resume: () => undefined,
+};
 
 /** Every service, with fakes for all it needs. */
 const SERVICES: Record<string, (world: World) => PeriodicService> = {
   Sweeper: ({ clock, events, round }) =>
-    new Sweeper({
-      clock,
-      events,
-      options,
-      random: () => 0.5,
-      workerId: 'me',
-      store: {
-        findExpired: async () => (round(), []),
-        recover: async () => true,
-        logExecutions: async () => undefined,
+    new Sweeper(
+      {
+        clock,
+        events,
+        options,
+        registry: aRegistry(),
+        random: () => 0.5,
+        workerId: 'me',
+        outages: new OutageMonitor(clock, options.lockTimeout),
+        store: {
+          findExpired: async () => (round(), []),
+          recover: async () => true,
+          logExecutions: async () => undefined,
+        },
       },
-    }),
+      { wake: () => undefined },
+    ),
   Pruner: ({ clock, events, round }) =>
     new Pruner({
       clock,
       events,
       options,
-      taskTypes: () => [],
-      knowsHandlers: () => false,
+      registry: { taskTypes: [], isUsed: false },
       store: {
         pruneFinished: async (status) => (status === 'COMPLETED' && round(), 0),
         pruneOrphans: async () => 0,
@@ -79,42 +93,47 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
       },
     }),
   Heartbeat: ({ clock, events, round }) =>
-    new Heartbeat({
-      clock,
-      events,
-      interval: 10_000,
-      facts: () => ({}) as WorkerFacts,
-      synchronise: async () => round(),
-      store: { saveHeartbeat: async () => undefined },
-    }),
+    new Heartbeat(
+      {
+        clock,
+        events,
+        options,
+        registry: { taskTypes: [] },
+        workerId: 'me',
+        store: { saveHeartbeat: async () => undefined },
+      },
+      { running: 0 },
+      { current: 'Running' },
+      { synchronize: async () => round(), error: 0 },
+    ),
   PollLoop: ({ clock, events, round }) =>
     new PollLoop({
       clock,
       events,
       store: { nextDueAt: async () => null },
-      picker: { pick: async () => (round(), []) } as unknown as JobPicker,
+      claimer: new Claimer(
+        { isContended: false, pick: async () => (round(), []) },
+        runner,
+        noUncertainClaims,
+      ),
       runner,
-      settler: { pending: 0 } as Settler,
-      bufferSize: new BufferSize(),
-      queues: ['default'],
-      taskTypes: () => ['work'],
-      pollInterval: 5000,
-      patience: () => 1,
-      onSated: () => undefined,
-      giveBack: async () => undefined,
-      exclusively: (work) => work(),
+      settler: { pending: 0 },
+      uncertainClaims: noUncertainClaims,
+      changes,
+      registry: { taskTypes: ['work'] },
+      options,
     }),
-  CancelWatch: ({ clock, events, round }) =>
-    new CancelWatch(
-      clock,
-      events,
-      { findCancelRequests: async () => (round(), new Map()) },
-      runner,
-      () => 5000,
-    ),
-  DoubtfulClaims: ({ clock, events, round }) => {
-    const giveBackByToken = async (): Promise<number> => (round(), 0);
-    const service = new DoubtfulClaims(clock, events, { giveBackByToken, giveBack: async () => 0 });
+  CancellationPoller: ({ clock, events, round }) =>
+    new CancellationPoller({
+      ...{ clock, events, runner, changes, options },
+      store: { findCancelRequests: async () => (round(), new Map()) },
+    }),
+  UncertainClaims: ({ clock, events, round }) => {
+    const releaseByToken = async (): Promise<number> => (round(), 0);
+    const service = new UncertainClaims(clock, events, {
+      releaseByToken,
+      release: async () => 0,
+    });
     service.add({ token: 'token', ids: undefined, lease: 1e12 });
     return service;
   },
@@ -123,47 +142,41 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
       clock,
       events,
       lockTimeout: 60_000,
-      anchor: () => undefined,
+      outages: new OutageMonitor(clock, 60_000),
       renewer: {
         start: async () => undefined,
-        keep: () => undefined,
-        drop: () => undefined,
-        beat: round,
-        drain: () => undefined,
+        track: () => undefined,
+        untrack: () => undefined,
+        heartbeat: round,
+        flushReports: () => undefined,
         stop: async () => undefined,
       },
     }),
-  Materialiser: ({ clock, events, round }) =>
-    new Materialiser({
-      clock,
-      events,
-      random: () => 0.5,
-      environment: 'test',
-      pollInterval: 5000,
-      patience: () => 1,
-      decisions: {} as Decisions,
-      fulfilment: {} as Fulfilment,
-      registrar: { names: [], registerNew: async () => undefined } as unknown as Registrar,
-      turn: { observe: () => undefined, end: async () => undefined } as unknown as Turn,
-      store: {
-        findDueSchedules: async () => (round(), []),
-        findOwingSchedules: async () => [],
-        findSchedules: async () => [],
-        nextScheduleAt: async () => null,
+  ScheduleEnqueuer: ({ clock, events, round }) =>
+    new ScheduleEnqueuer(
+      {
+        ...{ clock, events, random: () => 0.5, options: { environment: 'test', pollInterval: 5000 } },
+        store: {
+          findDueSchedules: async () => (round(), []),
+          findPendingSchedules: async () => [],
+          findSchedules: async () => [],
+          nextScheduleAt: async () => null,
+        },
       },
-    }),
-  Watch: ({ clock, events, round }) =>
-    new Watch({
+      {} as SchedulePlanner,
+      {} as PlanExecutor,
+      { names: [], registerNew: async () => undefined } as unknown as DefinitionSync,
+      { observe: () => undefined, release: async () => undefined } as unknown as PlanningLock,
+      { intervalMultiplier: 1 },
+    ),
+  ChangeListener: ({ clock, events, round }) =>
+    new ChangeListener({
       clock,
       events,
-      queues: ['default'],
-      taskTypes: () => ['work'],
-      pollInterval: 5000,
-      isBusy: () => false,
-      onNews: () => undefined,
-      onGap: () => undefined,
+      registry: aRegistry(),
+      options,
       store: {
-        async *watch(_, signal) {
+        async *watchChanges(_, signal) {
           while (!signal.aborted) {
             round();
             yield 'quiet';
@@ -174,14 +187,14 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
     }),
   RenewalLoop: ({ clock, events, round }) => {
     const report = { renewed: () => undefined, lost: () => undefined };
-    const lease = { kind: 'named', id: 'a', token: 't', length: 60_000, buffered: false } as const;
+    const lease = { kind: 'named', id: 'a', token: 't', length: 60_000, prefetched: false } as const;
     const leases = [{ ...lease, renewedAt: -60_000, renewUntil: Infinity }];
     const renew = async (): Promise<[]> => (round(), []);
     return new RenewalLoop({ clock, events, leases: () => leases, renew, report });
   },
 };
 
-describe('the life-cycle contract of', () => {
+describe('every periodic service', () => {
   for (const [name, create] of Object.entries(SERVICES)) {
     describe(name, () => {
       let clock: ManualClock;
@@ -208,101 +221,101 @@ describe('the life-cycle contract of', () => {
         const before = rounds;
         clock.advance(HOUR);
         service.wake();
-        await turns();
+        await flushEventLoop();
         assert.equal(rounds, before, 'no round may follow stop');
       });
 
-      it('may be stopped before it was started', async () => {
+      it('can be stopped before it was started', async () => {
         await service.stop();
         assert.equal(rounds, 0);
       });
 
-      it('starts its first round after start() has returned', async () => {
+      it('runs its first round after start() has returned', async () => {
         service.start();
         assert.equal(rounds, 0);
-        await turns();
+        await flushEventLoop();
         assert.equal(rounds, 1);
         assert.equal(clock.sleepers, 1);
       });
 
-      it('goes round again when its time has come', async () => {
+      it('runs again when its time has come', async () => {
         service.start();
-        await turns();
+        await flushEventLoop();
         clock.advance(HOUR);
-        await turns();
+        await flushEventLoop();
         assert.ok(rounds >= 2);
       });
 
-      it('is started once however often it is asked', async () => {
+      it('starts once however often start() is called', async () => {
         service.start();
         service.start();
-        await turns();
+        await flushEventLoop();
         service.start();
-        await turns();
+        await flushEventLoop();
         assert.deepEqual([rounds, clock.sleepers], [1, 1]);
       });
 
-      it('is stopped once however often it is asked', async () => {
+      it('stops once however often stop() is called', async () => {
         service.start();
-        await turns();
+        await flushEventLoop();
         await Promise.all([service.stop(), service.stop()]);
         await service.stop();
         assert.equal(clock.sleepers, 0);
       });
 
-      it('may be stopped before its first round', async () => {
+      it('can be stopped before its first round', async () => {
         service.start();
         await service.stop();
-        await turns();
+        await flushEventLoop();
         assert.equal(rounds, 0);
       });
 
       it('starts again after a stop', async () => {
         service.start();
-        await turns();
+        await flushEventLoop();
         await service.stop();
         clock.advance(HOUR);
         service.start();
-        await turns();
+        await flushEventLoop();
         assert.deepEqual([rounds, clock.sleepers], [2, 1]);
       });
 
-      it('starts again while it still stops', async () => {
+      it('starts again while it is stopping', async () => {
         service.start();
-        await turns();
+        await flushEventLoop();
         clock.advance(HOUR);
-        await turns();
+        await flushEventLoop();
         const before = rounds;
         const stopped = service.stop();
         service.start();
         await stopped;
-        await turns();
+        await flushEventLoop();
         clock.advance(HOUR);
-        await turns();
+        await flushEventLoop();
         assert.ok(rounds > before);
         assert.equal(clock.sleepers, 1);
       });
 
-      it('may be woken at any time', async () => {
+      it('can be woken at any time', async () => {
         service.wake();
-        await turns();
+        await flushEventLoop();
         assert.equal(rounds, 0);
         service.start();
         service.wake();
-        await turns();
+        await flushEventLoop();
         clock.advance(HOUR - 1);
         service.wake();
-        await turns();
+        await flushEventLoop();
         assert.ok(rounds >= 2);
         assert.equal(clock.sleepers, 1);
       });
 
-      it('tries a round that failed again, later and later, and says so', async () => {
+      it('retries a failed round with growing delays and reports it', async () => {
         const record = recordEvents(events, 'worker:trouble', 'worker:recovered');
         const failure = new Error('no answer');
         trouble = failure;
         service.start();
-        await turns();
+        await flushEventLoop();
         for (const [failures, retryIn] of [
           [1, 250],
           [2, 500],
@@ -317,27 +330,27 @@ describe('the life-cycle contract of', () => {
           assert.equal(rounds, failures);
           service.wake();
           clock.advance(retryIn - 1);
-          await turns();
+          await flushEventLoop();
           assert.equal(rounds, failures, 'neither early nor woken by a hint');
           if (failures === 7) trouble = undefined;
           clock.advance(1);
-          await turns();
+          await flushEventLoop();
         }
         const operation = service.name;
         assert.deepEqual(record.at(-1), { name: 'worker:recovered', event: { operation, failures: 7 } });
       });
 
-      it('may be stopped while it waits after a failure', async () => {
+      it('can be stopped while it waits after a failure', async () => {
         trouble = new Error('no answer');
         service.start();
-        await turns();
+        await flushEventLoop();
         await service.stop();
         assert.equal(clock.sleepers, 0);
       });
 
-      it('survives any order of it all', async () => {
+      it('survives any order of these calls', async () => {
         for (let seed = 1; seed <= 40; seed++) {
-          const random = seeded(seed);
+          const random = seededRandom(seed);
           const stops: Promise<void>[] = [];
           let started = false;
           const acts: (() => unknown)[] = [
@@ -357,14 +370,14 @@ describe('the life-cycle contract of', () => {
             for (let burst = random() * 4; burst > 0; burst--) acts[Math.floor(random() * acts.length)]?.();
             assert.ok(clock.sleepers <= 1, 'never two loops');
             // From one microtask to a whole turn of the event loop.
-            await (random() < 0.5 ? Promise.resolve() : turns(1));
+            await (random() < 0.5 ? Promise.resolve() : flushEventLoop(1));
           }
           trouble = undefined;
           const before = rounds;
-          await turns();
+          await flushEventLoop();
           for (let i = 0; i < 3; i++) {
             clock.advance(HOUR);
-            await turns();
+            await flushEventLoop();
           }
           assert.equal(rounds > before, started, `the last call decides (seed ${seed})`);
           await service.stop();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { monotonic, sleep, systemClock } from '../../../src/runtime/system-clock.js';
-import { turns } from '../../support/turns.js';
+import { flushEventLoop } from '../../support/flush-event-loop.js';
 
 interface Timer {
   delay: number;
@@ -31,11 +31,11 @@ describe('the system clock', () => {
   const state = async (slept: Promise<void>): Promise<string> => {
     let done = 'asleep';
     void slept.then(() => (done = 'awake'));
-    await turns();
+    await flushEventLoop();
     return done;
   };
 
-  it('cuts sleeps that no timer can hold into pieces', async () => {
+  it('splits sleeps that are too long for one timer', async () => {
     const slept = sleep(2 ** 31 + 5000);
     assert.deepEqual(
       timers.map(({ delay }) => delay),
@@ -53,13 +53,13 @@ describe('the system clock', () => {
     assert.equal(timers[0]?.delay, 2 ** 31 - 1);
   });
 
-  it('sleeps on when a timer fires early', async () => {
+  it('continues to sleep when a timer fires early', async () => {
     const slept = sleep(60_000);
     timers[0]?.fire();
     assert.equal(await state(slept), 'asleep');
   });
 
-  it('wakes as soon as its signal is aborted, and leaves no timer or listener', async () => {
+  it('wakes as soon as its signal is aborted and leaves no timer or listener', async () => {
     const control = new AbortController();
     const slept = sleep(2 ** 40, control.signal);
     assert.equal(await state(slept), 'asleep');
@@ -69,13 +69,13 @@ describe('the system clock', () => {
     assert.equal(getEventListeners(control.signal, 'abort').length, 0);
   });
 
-  it('does not sleep at all when there is no need', async () => {
+  it('does not sleep when there is no need', async () => {
     const aborted = AbortSignal.abort();
     for (const slept of [sleep(0), sleep(-1), sleep(NaN), sleep(1000, aborted)]) await slept;
     assert.deepEqual(timers, []);
   });
 
-  it('resolves after the time given', async () => {
+  it('resolves after the requested time', async () => {
     Object.assign(globalThis, real);
     const began = monotonic();
     await sleep(5);

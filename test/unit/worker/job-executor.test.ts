@@ -1,24 +1,27 @@
 import assert from 'node:assert/strict';
+import { ProgressReporter } from '../../../src/worker/job-context.js';
+import { EventBus } from '../../../src/runtime/event-bus.js';
 import { z } from 'zod';
-import { resolveOptions } from '../../../src/config/options.js';
-import { CancelJob, SnoozeJob } from '../../../src/domain/control-flow.js';
-import type { JobDocument } from '../../../src/domain/job.js';
-import type { JobContext } from '../../../src/worker/handler.js';
-import { HandlerRegistry } from '../../../src/worker/handler-registry.js';
-import { JobExecutor, type Attempt, type Execution } from '../../../src/worker/job-executor.js';
-import { aJob } from '../../support/a-job.js';
+import { resolveOptions, type SchedulerOptions } from '../../../src/config/options.js';
+import { CancelJob, SnoozeJob } from '../../../src/domain/job/control-flow.js';
+import type { JobDocument } from '../../../src/domain/job/job.js';
+import type { HandlerRegistry } from '../../../src/handlers/handler-registry.js';
+import type { JobContext } from '../../../src/handlers/handler.js';
+import { type Attempt, type Execution, JobExecutor } from '../../../src/worker/job-executor.js';
+import { aJob } from '../../support/factories/job.js';
+import { aRegistry } from '../../support/factories/handler-registry.js';
 import { signal } from '../../support/events.js';
 import { ManualClock } from '../../support/manual-clock.js';
-import { turns } from '../../support/turns.js';
+import { flushEventLoop } from '../../support/flush-event-loop.js';
 
 type Handler = (payload: unknown, job: JobContext) => unknown;
 
-const options = resolveOptions({
-  uri: 'mongodb://unused/app',
+const OPTIONS: Partial<SchedulerOptions> = {
   timeout: 10_000,
   timeoutGrace: 500,
   retries: { max: 3, base: 1000, jitter: 'none' },
-});
+};
+const options = resolveOptions({ uri: 'mongodb://unused/app', ...OPTIONS });
 
 /** Ends as soon as its signal is aborted. */
 const heeding: Handler = (_, job) =>
@@ -36,15 +39,18 @@ describe('JobExecutor', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    registry = new HandlerRegistry();
+    registry = aRegistry(OPTIONS);
     progress = [];
     executor = new JobExecutor({
       registry,
       clock,
       options,
       random: () => 0.5,
-      onHookFailed: () => undefined,
-      saveProgress: async (job, value, note) => progress.push([job._id, value, note]) > 0,
+      progress: new ProgressReporter(
+        { saveProgress: async (id, _token, { value, note }) => progress.push([id, value, note]) > 0 },
+        clock,
+        new EventBus(),
+      ),
     });
   });
 
@@ -59,14 +65,14 @@ describe('JobExecutor', () => {
 
   /** What a promise has come to so far. */
   async function soFar<T>(promise: Promise<T>): Promise<T | 'pending'> {
-    await turns();
+    await flushEventLoop();
     return Promise.race([promise, Promise.resolve('pending' as const)]);
   }
 
-  it('gives the outcome with its times', async () => {
+  it('returns the outcome with its times', async () => {
     const { promise, fire } = signal<string>();
-    const { attempt, handled } = start(() => promise);
-    await turns();
+    const { attempt, handlerEnded } = start(() => promise);
+    await flushEventLoop();
     clock.advance(1500);
     fire('done');
     assert.deepEqual(await attempt, {
@@ -75,13 +81,14 @@ describe('JobExecutor', () => {
       finishedAt: new Date('2026-01-01T00:00:01.500Z'),
       duration: 1500,
       log: [],
-      stuck: false,
+      isStuck: false,
+      hookErrors: [],
     });
-    await handled;
+    await handlerEnded;
     assert.equal(clock.sleepers, 0, 'no timer may be left');
   });
 
-  it('gives the handler what it is promised', async () => {
+  it('passes the documented arguments to the handler', async () => {
     let seen: JobContext | undefined;
     const job = aJob({ status: 'RUNNING', payload: { to: 'a' }, attempts: 1, fence: 7, queue: 'mails' });
     registry.register('work', (payload: unknown, context: JobContext) => {
@@ -109,7 +116,7 @@ describe('JobExecutor', () => {
     assert.deepEqual(progress, [[job._id, 50, null]]);
   });
 
-  it('takes the retries of the job over those of the handler over those of the scheduler', async () => {
+  it('uses the retries of the job, then of the handler, then of the scheduler', async () => {
     const fail: Handler = () => {
       throw new Error('boom');
     };
@@ -118,17 +125,16 @@ describe('JobExecutor', () => {
     assert.deepEqual(outcome.kind === 'retry' && outcome.nextRunAt.getTime() - clock.now().getTime(), 12_000);
   });
 
-  it('cancels and snoozes as the handler says', async () => {
+  it('cancels and snoozes when the handler asks for it', async () => {
     const cancelled = await attemptOf(() => Promise.reject(new CancelJob('done elsewhere')));
     assert.deepEqual(cancelled.outcome, { kind: 'cancelled', reason: 'done elsewhere' });
-    registry = new HandlerRegistry();
+    registry = aRegistry(OPTIONS);
     executor = new JobExecutor({
       registry,
       clock,
       options,
       random: () => 0,
-      saveProgress: async () => true,
-      onHookFailed: () => undefined,
+      progress: new ProgressReporter({ saveProgress: async () => true }, clock, new EventBus()),
     });
     const snoozed = await attemptOf(() => Promise.reject(new SnoozeJob('1h')));
     assert.deepEqual(snoozed.outcome, { kind: 'snoozed', until: new Date('2026-01-01T01:00:00Z') });
@@ -139,7 +145,7 @@ describe('JobExecutor', () => {
     assert.equal(outcome.kind, 'retry');
   });
 
-  describe('never rejects, whatever is thrown:', () => {
+  describe('never rejects when the handler throws', () => {
     const refuse = (): never => {
       throw new Error('no');
     };
@@ -177,37 +183,37 @@ describe('JobExecutor', () => {
     });
   });
 
-  describe('past the timeout', () => {
-    it('fails the attempt of a handler that heeds its signal', async () => {
-      const { attempt, handled } = start(heeding);
+  describe('after the timeout', () => {
+    it('fails the attempt of a handler that reacts to its signal', async () => {
+      const { attempt, handlerEnded } = start(heeding);
       clock.advance(9999);
       assert.equal(await soFar(attempt), 'pending');
       clock.advance(1);
-      const { outcome, stuck, duration } = await attempt;
-      await handled;
+      const { outcome, isStuck, duration } = await attempt;
+      await handlerEnded;
       assert.equal(outcome.kind, 'retry');
       assert.equal((outcome.error as { code?: string }).code, 'JOB_TIMEOUT');
-      assert.deepEqual([stuck, duration], [false, 10_000]);
+      assert.deepEqual([isStuck, duration], [false, 10_000]);
       assert.equal(clock.sleepers, 0);
     });
 
-    it('reports one that does not as stuck, after the grace time', async () => {
+    it('reports a handler that ignores its signal as stuck after the grace', async () => {
       const { promise, fire } = signal();
-      const { attempt, handled } = start(() => promise);
+      const { attempt, handlerEnded } = start(() => promise);
       clock.advance(10_000);
       assert.equal(await soFar(attempt), 'pending');
       clock.advance(499);
       assert.equal(await soFar(attempt), 'pending');
       clock.advance(1);
-      const { outcome, stuck } = await attempt;
+      const { outcome, isStuck } = await attempt;
       assert.equal(outcome.kind, 'retry');
-      assert.equal(stuck, true);
-      assert.equal(await soFar(handled), 'pending', 'its slot stays taken');
+      assert.equal(isStuck, true);
+      assert.equal(await soFar(handlerEnded), 'pending', 'its slot stays taken');
       fire();
-      await handled;
+      await handlerEnded;
     });
 
-    it('does not believe a handler that returned because of its signal', async () => {
+    it('does not accept the result of a handler that returned because of its signal', async () => {
       const returning: Handler = (_, job) =>
         new Promise((resolve) => {
           job.signal.addEventListener('abort', () => resolve('partly done'));
@@ -222,7 +228,7 @@ describe('JobExecutor', () => {
       ['of the handler', {}, { timeout: 200 }, 200],
       ['of the scheduler', {}, {}, 10_000],
     ] as const) {
-      it(`goes by the timeout ${whose}`, async () => {
+      it(`uses the timeout ${whose}`, async () => {
         const { attempt } = start(heeding, fields, settings);
         clock.advance(timeout - 1);
         assert.equal(await soFar(attempt), 'pending');
@@ -235,7 +241,7 @@ describe('JobExecutor', () => {
   describe('with a maxRunningTime', () => {
     const at = new Date('2026-01-01T00:00:00Z');
 
-    it('ends the job for good when all attempts together pass it', async () => {
+    it('ends the job when all attempts together exceed it', async () => {
       const firstStartedAt = new Date(at.getTime() - 3000);
       const { attempt } = start(heeding, { maxRunningTime: 5000, firstStartedAt });
       clock.advance(1999);
@@ -246,7 +252,7 @@ describe('JobExecutor', () => {
       assert.equal((outcome.error as { code?: string }).code, 'JOB_RAN_TOO_LONG');
     });
 
-    it('runs nothing when it is passed already', async () => {
+    it('runs nothing when it is already exceeded', async () => {
       const firstStartedAt = new Date(at.getTime() - 5000);
       const { outcome } = await attemptOf(() => assert.fail('must not run'), {
         maxRunningTime: 5000,
@@ -258,7 +264,7 @@ describe('JobExecutor', () => {
       );
     });
 
-    it('leaves the timeout of an attempt alone when that comes first', async () => {
+    it('uses the timeout of the attempt when that comes first', async () => {
       const { attempt } = start(heeding, { maxRunningTime: 60_000 });
       clock.advance(10_000);
       const { outcome } = await attempt;
@@ -272,7 +278,7 @@ describe('JobExecutor', () => {
       ['lockLost', { kind: 'givenBack' }],
       ['shutdown', { kind: 'givenBack' }],
     ] as const) {
-      it(`by ${kind}: the handler sees why, the outcome follows`, async () => {
+      it(`by ${kind}, the handler sees the reason and the outcome follows`, async () => {
         let reason: unknown;
         const execution = start((_, job) => {
           job.signal.addEventListener('abort', () => {
@@ -280,7 +286,7 @@ describe('JobExecutor', () => {
           });
           return heeding(_, job);
         });
-        await turns();
+        await flushEventLoop();
         const error = new Error('because');
         execution.abort(kind, error);
         assert.deepEqual((await execution.attempt).outcome, outcome);
@@ -289,18 +295,18 @@ describe('JobExecutor', () => {
       });
     }
 
-    it('keeps to the first reason', async () => {
+    it('keeps the first reason', async () => {
       const { promise, fire } = signal();
       const execution = start(() => promise);
       execution.abort('cancelled', new Error('first'));
       execution.abort('lockLost', new Error('second'));
       clock.advance(499);
-      await turns();
+      await flushEventLoop();
       fire();
       assert.deepEqual((await execution.attempt).outcome, { kind: 'cancelled', reason: 'first' });
     });
 
-    it('leaves an attempt alone that is over', async () => {
+    it('leaves an attempt alone that has ended', async () => {
       let signal: AbortSignal | undefined;
       const execution = start((_, job) => void (signal = job.signal));
       const { outcome } = await execution.attempt;
@@ -309,7 +315,7 @@ describe('JobExecutor', () => {
       assert.equal(signal?.aborted, false);
     });
 
-    it('gives no grace time of its own on shutdown: whoever stops keeps the time', async () => {
+    it('adds no grace of its own at a shutdown', async () => {
       const execution = start(deaf);
       execution.abort('shutdown', new Error('stops'));
       clock.advance(3000);
@@ -320,13 +326,13 @@ describe('JobExecutor', () => {
   describe('with a schema', () => {
     const schema = z.object({ n: z.string().transform(Number) });
 
-    it('hands over what the schema makes of the payload, beside what was stored', async () => {
+    it('passes the value of the schema to the handler, next to the stored payload', async () => {
       const handler: Handler = (payload, job) => [payload, job.payload];
       const { outcome } = await attemptOf(handler, { payload: { n: '7' } }, { schema });
       assert.deepEqual(outcome, { kind: 'completed', result: [{ n: 7 }, { n: '7' }] });
     });
 
-    it('fails for good what does not fit, without running it', async () => {
+    it('fails a job with an invalid payload for good without running it', async () => {
       const { outcome } = await attemptOf(
         () => assert.fail('must not run'),
         { payload: { n: 7 } },
@@ -336,7 +342,7 @@ describe('JobExecutor', () => {
       assert.match(outcome.error.message, /does not fit its schema:\n {2}- payload\.n: /);
     });
 
-    it('takes a schema that throws for an attempt that failed: it may pass', async () => {
+    it('counts a schema that throws as a failed attempt, which is retried', async () => {
       const validate = (): never => {
         throw new Error('broken schema');
       };
@@ -355,7 +361,7 @@ describe('JobExecutor', () => {
       assert.deepEqual(log, ['first', '2']);
     });
 
-    it('a thousand of them, and says that there were more', async () => {
+    it('up to a thousand, and says that there were more', async () => {
       const { log } = await attemptOf((_, job) => {
         for (let i = 0; i < 5000; i++) job.log(`line ${i}`);
       });
@@ -363,7 +369,7 @@ describe('JobExecutor', () => {
       assert.deepEqual(log.slice(-2), ['line 999', '… (more than 1000 lines)']);
     });
 
-    it('each cut at 4 KiB', async () => {
+    it('truncated at 4 KiB each', async () => {
       const { log } = await attemptOf((_, job) => job.log('€'.repeat(5000)));
       assert.ok(Buffer.byteLength(log[0] ?? '') <= 4096);
       assert.match(log[0] ?? '', /^€+… \(cut\)$/);

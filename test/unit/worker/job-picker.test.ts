@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict';
-import type { JobDocument } from '../../../src/domain/job.js';
-import type { DueFilter } from '../../../src/store/claim.js';
-import type { LockGrant } from '../../../src/store/lock-fields.js';
-import type { DoubtfulClaim } from '../../../src/worker/claimed-job.js';
-import {
-  JobPicker,
-  type ClaimRound,
-  type PickerParts,
-  type PickRequest,
-} from '../../../src/worker/job-picker.js';
-import { aJob } from '../../support/a-job.js';
+import type { JobDocument } from '../../../src/domain/job/job.js';
+import type { DueFilter } from '../../../src/store/jobs/claim.js';
+import type { LockGrant } from '../../../src/store/jobs/fence.js';
+import type { SchedulerEvents } from '../../../src/domain/events.js';
+import { EventBus } from '../../../src/runtime/event-bus.js';
+import { JobPicker, type PickerDeps, type PickRequest } from '../../../src/worker/job-picker.js';
+import type { UncertainClaim } from '../../../src/worker/uncertain-claims.js';
+import { aRegistry } from '../../support/factories/handler-registry.js';
+import { aJob } from '../../support/factories/job.js';
 import { ManualClock } from '../../support/manual-clock.js';
 
 interface Batch {
@@ -35,8 +33,8 @@ describe('JobPicker', () => {
   let finds: { filter: DueFilter; limit: number; skip: number }[];
   let singles: { filter: DueFilter; grant: LockGrant }[];
   let batches: Batch[];
-  let doubts: DoubtfulClaim[];
-  let rounds: ClaimRound[];
+  let doubts: UncertainClaim[];
+  let rounds: SchedulerEvents['worker:claim'][];
   let failing: (batch: Batch | undefined) => Error | undefined;
 
   beforeEach(() => {
@@ -49,17 +47,31 @@ describe('JobPicker', () => {
     failing = () => undefined;
   });
 
-  function picker(parts: Partial<PickerParts> = {}): JobPicker {
+  interface PickerOptions {
+    queues?: string[];
+    taskTypes?: string[];
+    /** Milliseconds by task type; a minute for the others. */
+    leases?: Record<string, number>;
+    store?: PickerDeps['store'];
+  }
+
+  function picker({
+    queues = ['default'],
+    taskTypes = ['work'],
+    leases = {},
+    store,
+  }: PickerOptions = {}): JobPicker {
+    const events = new EventBus();
+    events.on('worker:claim', (round) => rounds.push(round));
+    const registry = aRegistry();
+    for (const taskType of taskTypes)
+      registry.register(taskType, () => undefined, { lease: leases[taskType] ?? 60_000 });
     return new JobPicker({
-      clock,
+      ...{ clock, events, registry, queues },
       random: () => (chances++, random),
       workerId: 'worker',
-      queues: ['default'],
-      taskTypes: () => ['work'],
-      leaseOf: () => 60_000,
-      onRound: (round) => rounds.push(round),
-      onDoubt: (doubt) => doubts.push(doubt),
-      store: {
+      uncertainClaims: { add: (claim) => doubts.push(claim) },
+      store: store ?? {
         claimOne: async (filter, grant) => {
           clock.advance(latency);
           singles.push({ filter, grant });
@@ -70,8 +82,8 @@ describe('JobPicker', () => {
         findDue: async (filter, limit, skip = 0) => {
           clock.advance(latency);
           finds.push({ filter, limit, skip });
-          const { mostPriority = Infinity } = filter;
-          const some = due.filter(({ priority }) => priority <= mostPriority);
+          const { maxPriority = Infinity } = filter;
+          const some = due.filter(({ priority }) => priority <= maxPriority);
           return some.slice(skip, skip + limit);
         },
         claimBatch: async (transition, some, grant) => {
@@ -84,70 +96,71 @@ describe('JobPicker', () => {
         },
         findClaimed: async (some) => due.filter(({ _id }) => some.includes(_id) && !taken.has(_id)),
       },
-      ...parts,
     });
   }
 
   const request = (slots: number, buffer = 0, more: Partial<PickRequest> = {}): PickRequest => ({
     slots,
-    buffer,
-    withoutSuspects: false,
+    prefetch: buffer,
+    withoutCrashSuspects: false,
     exclude: [],
     ...more,
   });
 
-  async function picked(slots: number, buffer = 0, parts: Partial<PickerParts> = {}): Promise<string[]> {
+  async function picked(slots: number, buffer = 0, parts: PickerOptions = {}): Promise<string[]> {
     const claimed = await picker(parts).pick(request(slots, buffer));
     return ids(claimed.map(({ job }) => job));
   }
 
   describe('for one free slot', () => {
-    it('takes the first due job in one write', async () => {
+    it('claims the first due job with one write', async () => {
       due = jobs(2);
-      const claimed = await picker().pick(request(1, 0, { withoutSuspects: true, exclude: ['zombie'] }));
+      const claimed = await picker().pick(request(1, 0, { withoutCrashSuspects: true, exclude: ['zombie'] }));
       assert.deepEqual([singles.length, finds.length, batches.length], [1, 0, 0]);
       const { filter, grant } = singles[0]!;
       const expected = { queues: ['default'], taskTypes: ['work'], now: NOW };
-      assert.deepEqual(filter, { ...expected, withoutSuspects: true, exclude: ['zombie'] });
+      assert.deepEqual(filter, { ...expected, withoutCrashSuspects: true, exclude: ['zombie'] });
       assert.deepEqual([grant.workerId, grant.lockedUntil], ['worker', new Date('2026-01-01T00:01:00Z')]);
       assert.deepEqual(claimed, [{ job: due[0], token: grant.token, lease: 60_000, sentAt: 0 }]);
     });
 
-    it('finds nothing when nothing is due', async () => {
+    it('claims nothing when nothing is due', async () => {
       assert.deepEqual(await picked(1), []);
       assert.deepEqual(rounds, [{ wanted: 1, found: 0, claimed: 0 }]);
     });
 
-    it('reads first when the lease hangs on the job', async () => {
+    it('reads first when the lease depends on the task type', async () => {
       due = [aJob({ taskType: 'long' })];
-      const leaseOf = (taskType: string): number => (taskType === 'long' ? 300_000 : 60_000);
-      assert.deepEqual(await picked(1, 0, { taskTypes: () => ['work', 'long'], leaseOf }), ids(due));
+      assert.deepEqual(
+        await picked(1, 0, { taskTypes: ['work', 'long'], leases: { long: 300_000 } }),
+        ids(due),
+      );
       assert.equal(singles.length, 0);
       assert.deepEqual(batches[0]?.grant.lockedUntil, new Date('2026-01-01T00:05:00Z'));
     });
 
-    it('reads first when there are more pairs of queue and task type than the server merges', async () => {
+    it('reads first when there are more pairs of queue and task type than the server can merge', async () => {
       due = jobs(1);
       const types = Array.from({ length: 100 }, (_, i) => `type-${i}`);
-      await picked(1, 0, { taskTypes: () => types, queues: ['a', 'b'] });
+      await picked(1, 0, { taskTypes: types, queues: ['a', 'b'] });
       assert.deepEqual([singles.length, finds.length], [1, 0]);
-      await picked(1, 0, { taskTypes: () => types, queues: ['a', 'b', 'c'] });
+      await picked(1, 0, { taskTypes: types, queues: ['a', 'b', 'c'] });
       assert.deepEqual([singles.length, finds.length], [1, 1]);
     });
 
-    it('tells of a claim whose effect is not known', async () => {
+    it('reports a claim whose result is unknown', async () => {
       failing = () => new Error('reply lost');
       await assert.rejects(picker().pick(request(1)), /reply lost/);
       assert.deepEqual(doubts, [{ token: singles[0]?.grant.token, ids: undefined, lease: 60_000 }]);
     });
   });
 
-  it('asks for nothing without handlers', async () => {
-    assert.deepEqual(await picked(5, 5, { taskTypes: () => [] }), []);
+  it('sends no query without handlers', async () => {
+    assert.deepEqual(await picked(5, 5, { taskTypes: [] }), []);
     assert.deepEqual([singles.length, finds.length, rounds.length], [0, 0, 0]);
   });
 
-  it('tells how much it wanted, found and got, and whether others were first', async () => {
+  it('returns how many jobs it wanted, found and claimed, and whether others were faster', async () => {
     due = jobs(3);
     taken.add(due[1]!._id);
     const subject = picker();
@@ -160,8 +173,8 @@ describe('JobPicker', () => {
     assert.equal(subject.isContended, false);
   });
 
-  describe('for several', () => {
-    it('takes them in order, the first ones into the slots, the rest into the buffer', async () => {
+  describe('for several jobs', () => {
+    it('claims them in order, the first for free slots and the rest as prefetched', async () => {
       due = jobs(10);
       assert.deepEqual(await picked(2, 3), ids(due.slice(0, 5)));
       assert.deepEqual(finds[0]?.limit, 5);
@@ -174,7 +187,7 @@ describe('JobPicker', () => {
       );
     });
 
-    it('knows the jobs as they are after the claim', async () => {
+    it('returns the jobs as they are after the claim', async () => {
       due = jobs(2, { fence: 3 });
       const claimed = await picker().pick(request(1, 1));
       const shown = claimed.map(({ job }) => [
@@ -191,11 +204,10 @@ describe('JobPicker', () => {
       for (const { job, token } of claimed) assert.equal(job.lockToken, token);
     });
 
-    it('groups by the fence it read and by the lease, each with a token of its own', async () => {
-      const leaseOf = (taskType: string): number => (taskType === 'long' ? 300_000 : 60_000);
+    it('groups them by fence and lease, each group with its own token', async () => {
       const [a, b, c, d] = [aJob(), aJob({ fence: 2 }), aJob({ taskType: 'long' }), aJob()];
       due = [a, b, c, d];
-      const parts = { taskTypes: () => ['work', 'long'], leaseOf };
+      const parts = { taskTypes: ['work', 'long'], leases: { long: 300_000 } };
       assert.deepEqual((await picked(4, 0, parts)).sort(), ids(due).sort());
       assert.deepEqual(
         batches.map(({ ids }) => ids),
@@ -213,13 +225,13 @@ describe('JobPicker', () => {
       assert.equal(new Set(batches.map(({ grant }) => grant.token)).size, 5);
     });
 
-    it('gives back only what it really got', async () => {
+    it('returns only jobs it really claimed', async () => {
       due = jobs(4);
       taken = new Set(ids(due.slice(0, 2)));
       assert.deepEqual(await picked(4), ids(due.slice(2)));
     });
 
-    it('counts its locks from before it began to read', async () => {
+    it('counts leases from before the read', async () => {
       due = jobs(2);
       latency = 100;
       const claimed = [...(await picker().pick(request(2))), ...(await picker().pick(request(1)))];
@@ -230,9 +242,9 @@ describe('JobPicker', () => {
     });
   });
 
-  describe('suspects', () => {
-    it('one at a time, into a free slot', async () => {
-      const suspects = [aJob({ crashes: 1 }), aJob({ abandoned: 1 })];
+  describe('crash suspects', () => {
+    it('are claimed one at a time, for a free slot', async () => {
+      const suspects = [aJob({ crashes: 1 }), aJob({ lostWhileQueued: 1 })];
       const others = jobs(3);
       due = [others[0]!, ...suspects, others[1]!, others[2]!];
       const got = await picked(1, 4);
@@ -241,15 +253,15 @@ describe('JobPicker', () => {
       assert.deepEqual(batches[0]?.ids, ids([suspects[0]!]));
     });
 
-    it('never into the buffer', async () => {
+    it('are never prefetched', async () => {
       const others = jobs(2);
       due = [aJob({ crashes: 2 }), ...others];
       assert.deepEqual(await picked(0, 3), ids(others));
     });
   });
 
-  describe('after a lost round', () => {
-    async function contended(parts: Partial<PickerParts> = {}): Promise<JobPicker> {
+  describe('after it lost jobs to other workers', () => {
+    async function contended(parts: PickerOptions = {}): Promise<JobPicker> {
       const one = picker(parts);
       due = jobs(4);
       taken = new Set(ids(due));
@@ -259,7 +271,7 @@ describe('JobPicker', () => {
       return one;
     }
 
-    it('looks elsewhere in a wider window', async () => {
+    it('chooses at random from a wider window', async () => {
       const one = await contended();
       due = jobs(16);
       random = 0.5;
@@ -274,7 +286,7 @@ describe('JobPicker', () => {
       assert.deepEqual(ids(got.map(({ job }) => job)), ids(due.slice(7, 9)));
     });
 
-    it('takes no more than it wants, wherever chance leads', async () => {
+    it('claims no more than it wants, whatever the random choice', async () => {
       for (const chance of [0, 0.3, 0.9999]) {
         const one = await contended();
         due = jobs(16);
@@ -285,7 +297,7 @@ describe('JobPicker', () => {
       }
     });
 
-    it('wants no more than 250 at a time: less to lose', async () => {
+    it('wants at most 250 jobs at a time, to lose fewer', async () => {
       const one = await contended();
       due = jobs(600);
       random = 0;
@@ -293,7 +305,7 @@ describe('JobPicker', () => {
       assert.equal(one.isContended, true, 'there is more, although that is less than was asked for');
     });
 
-    it('stays within the most urgent priority, and takes its head when there are not so many', async () => {
+    it('stays within the most urgent priority, and takes its first jobs when there are few', async () => {
       const one = await contended();
       const urgent = jobs(3, { priority: 1 });
       due = [...urgent, ...jobs(13)];
@@ -303,7 +315,7 @@ describe('JobPicker', () => {
       assert.deepEqual(ids((await one.pick(request(2))).map(({ job }) => job)), ids(urgent.slice(0, 2)));
     });
 
-    it('goes back to the head after sixteen rounds without a loss, or when there is nothing left', async () => {
+    it('returns to the first jobs after sixteen rounds without a loss, or when nothing is left', async () => {
       const one = await contended();
       due = jobs(16);
       for (let i = 0; i < 16; i++) await one.pick(request(2));
@@ -317,7 +329,7 @@ describe('JobPicker', () => {
       assert.equal(other.isContended, false);
     });
 
-    it('and only then leaves it to chance', async () => {
+    it('chooses at random only then', async () => {
       due = jobs(16);
       const one = picker();
       for (let i = 0; i < 3; i++) await one.pick(request(2));
@@ -326,14 +338,14 @@ describe('JobPicker', () => {
   });
 
   describe('after an error', () => {
-    it('tells of the jobs it may have taken', async () => {
+    it('reports the jobs it may have claimed', async () => {
       due = jobs(2);
       failing = () => new Error('reply lost');
       await assert.rejects(picker().pick(request(2)), /reply lost/);
       assert.deepEqual(doubts, [{ token: batches[0]?.grant.token, ids: ids(due), lease: 60_000 }]);
     });
 
-    it('keeps what other claims of the round got', async () => {
+    it('keeps what other claims of the same round returned', async () => {
       due = [aJob(), aJob({ fence: 1 })];
       failing = (batch) => (batch?.fences[0] === 1 ? new Error('reply lost') : undefined);
       assert.deepEqual(await picked(2), ids(due.slice(0, 1)));
@@ -343,7 +355,7 @@ describe('JobPicker', () => {
       );
     });
 
-    it('has no doubt about a read', async () => {
+    it('is certain about a read that failed', async () => {
       const one = picker();
       due = jobs(2);
       const findDue = (): Promise<never> => Promise.reject(new Error('no answer'));

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
-import type { ChronosError } from '../../../src/domain/errors.js';
 import { mongo } from 'mongoose';
-import type { ExecutionDocument } from '../../../src/domain/execution.js';
-import type { Outcome } from '../../../src/domain/outcome.js';
+import type { ChronosError } from '../../../src/domain/errors.js';
+import type { ExecutionDocument } from '../../../src/domain/job/execution.js';
+import type { Outcome } from '../../../src/domain/job/outcome.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
-import type { Settled, Settlement as Statement } from '../../../src/store/settle.js';
-import type { Settlement } from '../../../src/worker/outcome-writer.js';
-import { Settler } from '../../../src/worker/settler.js';
-import { aJob } from '../../support/a-job.js';
+import { OutageMonitor } from '../../../src/runtime/outage-monitor.js';
+import type { Settled, Settlement as Statement } from '../../../src/store/jobs/settle.js';
+import { type SettleResult, Settler } from '../../../src/worker/settler.js';
+import { aJob } from '../../support/factories/job.js';
 import { recordEvents, signal } from '../../support/events.js';
 import { ManualClock } from '../../support/manual-clock.js';
-import { turns } from '../../support/turns.js';
+import { flushEventLoop } from '../../support/flush-event-loop.js';
 
 const STARTED = new Date('2026-01-01T00:00:00Z');
 const FINISHED = new Date('2026-01-01T00:00:05Z');
@@ -49,6 +49,7 @@ describe('Settler', () => {
       events,
       workerId: 'worker',
       executionRetention: 1000,
+      outages: new OutageMonitor(clock, 60_000),
       store: {
         settle: (given) => {
           calls.push(`settle ${given.length}`);
@@ -69,32 +70,37 @@ describe('Settler', () => {
   });
 
   afterEach(async () => {
-    settler.abandon();
-    await settler.flushed();
+    await settler.close();
     assert.deepEqual([settler.pending, clock.sleepers], [0, 0]);
   });
 
-  function settle(outcome: Outcome = DONE, id = 'job', token = 'token', alone = false): Promise<Settlement> {
+  function settle(
+    outcome: Outcome = DONE,
+    id = 'job',
+    token = 'token',
+    alone = false,
+  ): Promise<SettleResult> {
     const attempt = {
       outcome,
       startedAt: STARTED,
       finishedAt: FINISHED,
       duration: 5000,
       log: ['line'],
-      stuck: false,
+      isStuck: false,
+      hookErrors: [],
     };
     return settler.settle(aJob({ _id: id, status: 'RUNNING', fence: 4, attempts: 1 }), token, attempt, alone);
   }
 
   async function pass(ms: number): Promise<void> {
     for (let left = ms; left > 0; left -= 100) {
-      await turns(2);
+      await flushEventLoop(2);
       clock.advance(100);
     }
-    await turns(2);
+    await flushEventLoop(2);
   }
 
-  it('writes the outcome, then its row, and only then tells', async () => {
+  it('writes the outcome, then the execution row, then reports it', async () => {
     const told = settle().then((settlement) => (calls.push('told'), settlement));
     assert.deepEqual(await told, { settled: true, outcome: DONE });
     assert.deepEqual(calls, ['settle 1', 'log 1', 'told']);
@@ -118,12 +124,12 @@ describe('Settler', () => {
     ]);
   });
 
-  it('keeps the error of a failed attempt in its row', async () => {
+  it('stores the error of a failed attempt in its row', async () => {
     await settle(AGAIN);
     assert.deepEqual([rows[0]?.outcome, rows[0]?.error?.message], ['retry', 'boom']);
   });
 
-  it('writes together what comes in one turn', async () => {
+  it('writes outcomes of the same event-loop turn together', async () => {
     await Promise.all([settle(DONE, 'a'), settle(AGAIN, 'b'), settle(DONE, 'c', 'another token')]);
     assert.deepEqual(calls, ['settle 3', 'log 3']);
     assert.deepEqual(
@@ -132,16 +138,16 @@ describe('Settler', () => {
     );
   });
 
-  it('writes what comes while two writes are under way with the next one', async () => {
+  it('collects outcomes while two writes are in progress', async () => {
     const [first, second] = [signal<Settled[]>(), signal<Settled[]>()];
     const writes = [first.promise, second.promise];
     write = (given) => writes.shift() ?? Promise.resolve(given.map(() => 'settled'));
     const all = [settle(DONE, 'a')];
-    await turns();
+    await flushEventLoop();
     all.push(settle(DONE, 'b'));
-    await turns();
+    await flushEventLoop();
     all.push(settle(DONE, 'c'), settle(DONE, 'd'));
-    await turns();
+    await flushEventLoop();
     assert.deepEqual(calls, ['settle 1', 'settle 1']);
     assert.equal(settler.pending, 4);
     first.fire(['settled']);
@@ -149,17 +155,17 @@ describe('Settler', () => {
     assert.deepEqual(calls, ['settle 1', 'settle 1', 'log 1', 'settle 2', 'log 2']);
     second.fire(['settled']);
     await all[1];
-    await settler.flushed();
+    await settler.whenFlushed();
     assert.equal(settler.pending, 0);
   });
 
-  it('writes one alone that asks for it, and does not let it wait for the others', async () => {
+  it('writes an immediate outcome alone, without waiting for others', async () => {
     const slow = signal<Settled[]>();
     write = () => slow.promise;
     const others = [settle(DONE, 'a')];
-    await turns();
+    await flushEventLoop();
     others.push(settle(DONE, 'b'));
-    await turns();
+    await flushEventLoop();
     others.push(settle(DONE, 'c'));
     write = all('settled');
     assert.deepEqual(await settle(DONE, 'd', 'token', true), { settled: true, outcome: DONE });
@@ -168,7 +174,7 @@ describe('Settler', () => {
     await Promise.all(others);
   });
 
-  it('writes a thousand at the most in one go', async () => {
+  it('writes at most a thousand at once', async () => {
     await Promise.all(Array.from({ length: 2400 }, (_, i) => settle(DONE, `job-${i}`)));
     assert.deepEqual(
       calls.filter((call) => call.startsWith('settle')),
@@ -176,16 +182,16 @@ describe('Settler', () => {
     );
   });
 
-  it('has written everything once it is flushed', async () => {
+  it('has written everything after flush()', async () => {
     let settled = false;
     void settle().then(() => (settled = true));
-    await settler.flushed();
-    await turns(1);
+    await settler.whenFlushed();
+    await flushEventLoop(1);
     assert.equal(settled, true);
-    await settler.flushed();
+    await settler.whenFlushed();
   });
 
-  describe('when the lock is somebody else’s', () => {
+  describe('when another worker has the lock', () => {
     it('drops the outcome and writes no row', async () => {
       write = async () => ['settled', 'lost'];
       const [kept, dropped] = await Promise.all([settle(DONE, 'a'), settle(DONE, 'b')]);
@@ -197,8 +203,8 @@ describe('Settler', () => {
     });
   });
 
-  describe('when a cancel was requested meanwhile', () => {
-    it('cancels what would have run again', async () => {
+  describe('when the job should be cancelled', () => {
+    it('cancels it instead of rescheduling it', async () => {
       write = async ([one]) => [
         one?.outcome.kind === 'retry' ? { cancelRequested: 'not needed' } : 'settled',
       ];
@@ -209,8 +215,8 @@ describe('Settler', () => {
     });
   });
 
-  describe('when the reply of the server is lost', () => {
-    it('does not take a write that took effect for a lost lock', async () => {
+  describe('when the reply is lost', () => {
+    it('does not report a lost lock for a write that took effect', async () => {
       write = () => Promise.reject(lostReply());
       readBack = all('settled');
       const settlement = settle();
@@ -219,7 +225,7 @@ describe('Settler', () => {
       assert.deepEqual(calls, ['settle 1', 'findSettled 1', 'log 1'], 'nothing is written twice');
     });
 
-    it('writes again what did not take effect, and only that', async () => {
+    it('writes only what did not take effect again', async () => {
       const record = recordEvents(events, 'worker:trouble', 'worker:recovered');
       write = async (given) => {
         if (given.length === 1) return ['settled'];
@@ -240,7 +246,7 @@ describe('Settler', () => {
       );
     });
 
-    it('drops what it finds lost', async () => {
+    it('drops outcomes whose lock is lost', async () => {
       write = () => Promise.reject(lostReply());
       readBack = all('lost');
       const settlement = settle();
@@ -250,13 +256,13 @@ describe('Settler', () => {
     });
   });
 
-  describe('while the database is away', () => {
+  describe('while the database is unreachable', () => {
     beforeEach(() => {
       write = () => Promise.reject(lostReply());
       readBack = () => Promise.reject(lostReply());
     });
 
-    it('tries on, later and later, and drops nothing', async () => {
+    it('retries with growing delays and drops nothing', async () => {
       const trouble = recordEvents(events, 'worker:trouble');
       const settlement = settle();
       await pass(17_000);
@@ -271,19 +277,19 @@ describe('Settler', () => {
       const settlements = [settle(DONE, 'a')];
       await pass(500);
       settlements.push(settle(DONE, 'b'));
-      settler.abandon();
+      void settler.close();
       assert.deepEqual(await Promise.all(settlements), [{ settled: false }, { settled: false }]);
     });
   });
 
-  it('still writes the row of what it could settle after it was told to give up', async () => {
+  it('writes the rows of settled jobs after it was told to give up', async () => {
     const settlement = settle();
-    settler.abandon();
+    void settler.close();
     assert.deepEqual(await settlement, { settled: true, outcome: DONE });
     assert.equal(rows.length, 1);
   });
 
-  it('settles as failed what the server refuses three times: it must not seem to crash', async () => {
+  it('settles a job as failed when the server rejects its outcome three times, so that it does not count as crashed', async () => {
     write = ([one]) =>
       one?.outcome.kind === 'failed' ? Promise.resolve(['settled']) : Promise.reject(refusal());
     const settlement = settle();
@@ -294,7 +300,7 @@ describe('Settler', () => {
     assert.deepEqual([rows[0]?.outcome, rows[0]?.error?.code], ['failed', 'OUTCOME_REFUSED']);
   });
 
-  it('drops what the server refuses in every form', async () => {
+  it('drops an outcome that the server rejects in every form', async () => {
     write = () => Promise.reject(refusal());
     const settlement = settle();
     await pass(10_000);
@@ -303,7 +309,7 @@ describe('Settler', () => {
     assert.deepEqual(rows, []);
   });
 
-  it('writes one by one when one of many is refused, so that it holds up no other', async () => {
+  it('writes outcomes one by one when one of them is rejected', async () => {
     write = (given) => {
       if (given.some(({ jobId }) => jobId === 'bad')) return Promise.reject(refusal());
       return Promise.resolve(given.map(() => 'settled' as const));
@@ -319,7 +325,7 @@ describe('Settler', () => {
   });
 
   describe('when the execution log cannot be written', () => {
-    it('tries again while nothing is known', async () => {
+    it('retries while the result is unknown', async () => {
       log = () => Promise.reject(lostReply());
       const settlement = settle();
       await pass(10_000);
@@ -330,15 +336,15 @@ describe('Settler', () => {
       assert.equal(calls.filter((call) => call.startsWith('settle')).length, 1);
     });
 
-    it('stops trying when it is told to give up', async () => {
+    it('stops when it is told to give up', async () => {
       log = () => Promise.reject(lostReply());
       const settlement = settle();
       await pass(500);
-      settler.abandon();
+      void settler.close();
       assert.deepEqual(await settlement, { settled: true, outcome: DONE });
     });
 
-    it('settles without a row that is refused three times', async () => {
+    it('settles without a row that is rejected three times', async () => {
       log = () => Promise.reject(refusal());
       const settlement = settle();
       await pass(3000);

@@ -1,0 +1,221 @@
+import type { PauseOptions } from '../../config/method-options.js';
+import { ChronosError } from '../../domain/errors.js';
+import { parseInstant } from '../../domain/instant.js';
+import { EXIT } from '../../process/exit.js';
+import type { Scheduler } from '../../scheduler.js';
+import type { BackfillAnswer, BackfillPreview } from '../../schedules/stored/manual-runs.js';
+import type { NewSchedule } from '../../schedules/stored/schedule-input.js';
+import { type CommandResult, type CommandSpec, notFound, message } from '../command.js';
+import type { Context } from '../context.js';
+import { instant, number, plural, formatDuration } from '../terminal/format.js';
+import { YES } from './filters.js';
+import { SCHEDULE_OPTIONS, scheduleInput, unset, UNSET } from './schedule-options.js';
+import { SCHEDULE_ID } from './schedules.js';
+
+export const scheduleChanges: readonly CommandSpec[] = [
+  {
+    name: 'schedules add',
+    summary: 'Store a schedule; any worker creates its jobs',
+    arguments: [{ name: '<taskType>', help: 'task type of its jobs' }],
+    options: [
+      { flags: '--id <id>', help: 'id of the schedule (default: a generated one)' },
+      ...SCHEDULE_OPTIONS,
+      { flags: '--paused', help: 'store it paused' },
+    ],
+    examples: [
+      "schedules add sendDigest --id digest --cron '0 8 * * MON' --timezone Asia/Tokyo",
+      'schedules add pollInbox --every 5m --overlap skip --queue mail',
+    ],
+    async run(context) {
+      const { args } = context;
+      const id = args.text('id');
+      const schedule = {
+        ...scheduleInput(args),
+        taskType: args.word,
+        ...(id !== undefined && { id }),
+        ...(args.flag('paused') && { isActive: false }),
+      } as NewSchedule;
+      const added = await context.change({
+        action: 'addSchedule',
+        before: { ...(id !== undefined && { target: id }), filter: { taskType: args.word } },
+        change: (scheduler) => scheduler.addSchedule(schedule),
+        after: (target) => ({ target }),
+      });
+      return message({ id: added }, `Added the schedule ${added}.`);
+    },
+  },
+  {
+    name: 'schedules update',
+    summary: 'Change a stored schedule; a changed rule applies from now on',
+    arguments: [SCHEDULE_ID],
+    options: [{ flags: '--type <taskType>', help: 'task type of its jobs' }, ...SCHEDULE_OPTIONS, UNSET],
+    examples: [
+      "schedules update digest --cron '0 9 * * MON'",
+      'schedules update digest --unset queue,maxRuns',
+    ],
+    async run(context) {
+      const { args } = context;
+      const taskType = args.text('type');
+      const patch = { ...scheduleInput(args), ...(taskType !== undefined && { taskType }), ...unset(args) };
+      if (Object.keys(patch).length === 0)
+        throw new ChronosError(
+          'INVALID_ARGUMENT',
+          'schedules update needs at least one option to change, such as --cron',
+        );
+      return changeNamed(context, 'updateSchedule', 'updated', (scheduler, id) =>
+        scheduler.updateSchedule(id, patch),
+      );
+    },
+  },
+  {
+    name: 'schedules remove',
+    summary: 'Remove a schedule; its jobs stay',
+    arguments: [SCHEDULE_ID],
+    options: [YES],
+    examples: ['schedules remove digest --yes'],
+    run: remove,
+  },
+  {
+    name: 'schedules pause',
+    summary: 'Pause a schedule, stored or in code: it creates no jobs until it is resumed',
+    arguments: [SCHEDULE_ID],
+    options: [
+      { flags: '--reason <text>', help: 'why' },
+      { flags: '--by <name>', help: 'who (default: the user in audit entries)' },
+    ],
+    examples: ['schedules pause digest --reason "moving the mail server" --by ada'],
+    async run(context) {
+      const options: PauseOptions = {
+        by: context.who,
+        ...context.args.picked({ reason: 'reason', by: 'by' }),
+      };
+      return changeNamed(context, 'pauseSchedule', 'paused', (scheduler, id) =>
+        scheduler.pauseSchedule(id, options),
+      );
+    },
+  },
+  {
+    name: 'schedules resume',
+    summary: 'Resume a paused schedule from now on',
+    arguments: [SCHEDULE_ID],
+    examples: ['schedules resume digest'],
+    run: (context) =>
+      changeNamed(context, 'resumeSchedule', 'resumed', (scheduler, id) => scheduler.resumeSchedule(id)),
+  },
+  {
+    name: 'schedules trigger',
+    summary: 'Run a schedule once now; its overlap policy applies',
+    arguments: [SCHEDULE_ID],
+    examples: ['schedules trigger digest'],
+    async run(context) {
+      const { word } = context.args;
+      const result = await context.change({
+        action: 'triggerSchedule',
+        before: { target: word },
+        change: (scheduler) => scheduler.triggerSchedule(word),
+        after: ({ triggered }) => (triggered ? {} : 'refused'),
+      });
+      if (result.triggered) return message(result, `Triggered: its job is ${result.jobId}.`);
+      if (result.reason === 'notFound') return notFound('schedule', word);
+      const sentence = `Not triggered: ${result.jobId} has been running for ${formatDuration(result.runningFor)}, and runs of '${word}' must not overlap.`;
+      return message(result, sentence, EXIT.failure);
+    },
+  },
+];
+
+async function remove(context: Context): Promise<CommandResult> {
+  const { word } = context.args;
+  const scheduler = await context.scheduler();
+  const schedule = await scheduler.getSchedule(word);
+  if (schedule === null) return notFound('schedule', word);
+  const inCode =
+    schedule.owner === 'code' ? ' It is defined in code: the next worker that starts stores it again.' : '';
+  const question = `This will remove the schedule '${word}' and its ${plural(schedule.waiting, 'pending run')}; its jobs stay.${inCode}`;
+  if (!(await context.confirm(question)))
+    return message({ id: word, removed: false }, 'Nothing was removed.', EXIT.failure);
+  return changeNamed(context, 'removeSchedule', 'removed', (writable, id) => writable.removeSchedule(id));
+}
+
+/** Changes the schedule whose id is the first argument. */
+async function changeNamed(
+  context: Context,
+  action: string,
+  pastTense: string,
+  change: (scheduler: Scheduler, id: string) => Promise<boolean>,
+): Promise<CommandResult> {
+  const { word: id } = context.args;
+  const found = await context.change({
+    action,
+    before: { target: id },
+    change: (scheduler) => change(scheduler, id),
+    after: (isFound) => (isFound ? {} : 'refused'),
+  });
+  if (!found) return notFound('schedule', id);
+  return message({ id, [pastTense]: true }, `The schedule ${id} is ${pastTense}.`);
+}
+
+export const backfillCommand: CommandSpec = {
+  name: 'schedules backfill',
+  summary: 'Create the missing jobs of past occurrences, from and to inclusive',
+  arguments: [SCHEDULE_ID],
+  options: [
+    { flags: '--from <time>', help: 'time of the first occurrence' },
+    { flags: '--to <time>', help: 'time of the last occurrence (default: now)' },
+    YES,
+  ],
+  examples: ["schedules backfill digest --from '2026-11-01' --to '2026-11-08' --yes"],
+  run: backfill,
+};
+
+async function backfill(context: Context): Promise<CommandResult> {
+  const { args, clock } = context;
+  const zone = context.settings().options.timezone ?? 'UTC';
+  const from = parseInstant(args.text('from'), zone, '--from');
+  const last = args.text('to');
+  const to = last === undefined ? clock.now() : parseInstant(last, zone, '--to');
+  if (from > to)
+    throw new ChronosError('INVALID_ARGUMENT', '--from must not be after --to, or in the future');
+  const preview = await (await context.scheduler()).operations.previewBackfill(args.word, from, to);
+  const { occurrences, existing } = preview;
+  const missing = occurrences - existing;
+  if (missing === 0)
+    return message(
+      { occurrences, existing, isAborted: false },
+      `Nothing to create: ${plural(occurrences, 'occurrence')}, and each has a job.`,
+    );
+  const question = `This will create ${plural(missing, 'job')} for occurrences from ${instant(from)} to ${instant(to)}; ${number(existing)} more already have one.`;
+  if (!(await context.confirm(question)))
+    return message({ occurrences: 0, existing: 0, isAborted: true }, 'No change made.', EXIT.failure);
+  const total = await context.change({
+    action: 'backfillSchedule',
+    before: { target: args.word, filter: { from: from.toISOString(), to: to.toISOString() } },
+    change: (scheduler) => backfillPieces(context, scheduler, preview),
+    after: (counts) => ({ counts: { ...counts } }),
+  });
+  const { aborted: isAborted } = context.signal;
+  const sentence = `${plural(total.occurrences, 'occurrence')}, ${number(total.existing)} of them already had a job${isAborted ? '; interrupted, run it again for the rest' : ''}.`;
+  return message({ ...total, isAborted }, sentence, isAborted ? EXIT.failure : EXIT.success);
+}
+
+/** In pieces, to show progress and to stop at Ctrl-C. */
+async function backfillPieces(
+  context: Context,
+  scheduler: Scheduler,
+  { pieces, occurrences }: BackfillPreview,
+): Promise<BackfillAnswer> {
+  const { args, signal } = context;
+  const total = { occurrences: 0, existing: 0 };
+  const bar = context.progress('backfill');
+  try {
+    for (const { from, to } of pieces) {
+      if (signal.aborted) break;
+      const piece = await scheduler.backfill(args.word, from, to);
+      total.occurrences += piece.occurrences;
+      total.existing += piece.existing;
+      bar.show(total.occurrences, occurrences);
+    }
+  } finally {
+    bar.end();
+  }
+  return total;
+}

@@ -1,0 +1,164 @@
+import type { StoredError } from '../errors.js';
+import type { RetryPolicy } from './backoff.js';
+
+export const JOB_STATUSES = [
+  'PENDING',
+  'SCHEDULED',
+  'QUEUED',
+  'RUNNING',
+  'COMPLETED',
+  'FAILED',
+  'CANCELLED',
+] as const;
+
+export type JobStatus = (typeof JOB_STATUSES)[number];
+
+/** In these statuses a worker owns the job. */
+export const LOCKED_STATUSES = ['QUEUED', 'RUNNING'] as const satisfies readonly JobStatus[];
+
+/** A job leaves these statuses only by an explicit retry. */
+export const FINISHED_STATUSES = ['COMPLETED', 'FAILED', 'CANCELLED'] as const satisfies readonly JobStatus[];
+
+export type FinishedStatus = (typeof FINISHED_STATUSES)[number];
+
+export function isFinished(status: JobStatus): status is FinishedStatus {
+  return (FINISHED_STATUSES as readonly JobStatus[]).includes(status);
+}
+
+export interface Progress {
+  value: number;
+  note: string | null;
+  at: Date;
+}
+
+export interface Hold {
+  reason: string | null;
+  at: Date;
+}
+
+/** One run of a task type, as it is stored. */
+export interface JobDocument {
+  _id: string;
+  taskType: string;
+  queue: string;
+  /** 0–1000, lower is more urgent. */
+  priority: number;
+  payload: unknown;
+  status: JobStatus;
+  /** The job is due at this time, by the database's clock. */
+  nextRunAt: Date;
+  createdAt: Date;
+
+  /** Increases with every change of owner; see `transitions.ts`. */
+  fence: number;
+  /** Failed attempts. */
+  attempts: number;
+  /** How often the lock expired while the job was RUNNING. */
+  crashes: number;
+  /** How often the lock expired while the job was QUEUED. */
+  lostWhileQueued: number;
+
+  /** Set at dispatch; null: the handler's options apply. */
+  retries: Partial<RetryPolicy> | null;
+  timeout: number | null;
+  /** Limit for all attempts together, from the first start, in milliseconds. */
+  maxRunningTime: number | null;
+
+  /** The schedule that created it, and the occurrence it was created for. */
+  schedule: string | null;
+  scheduledFor: Date | null;
+  userId: string | null;
+
+  held: Hold | null;
+  /** Why a filter skipped it. */
+  skipReason: string | null;
+  cancelRequested: CancelRequest | null;
+
+  lockedBy: string | null;
+  lockedUntil: Date | null;
+  lockToken: string | null;
+  /** The token of the last settled attempt. After a lost reply it shows that the write took effect. */
+  settledToken: string | null;
+  /** The worker that wrote the last outcome or swept the job; it may have died before it wrote the log row. */
+  settledBy: string | null;
+
+  queuedAt: Date | null;
+  /** Absent until a start is stored; `$min` keeps the first one. */
+  firstStartedAt?: Date;
+  startedAt: Date | null;
+  finishedAt: Date | null;
+
+  progress: Progress | null;
+  result: unknown;
+  /** True if `result` is only the first part of the handler's result, as JSON text. */
+  resultCut: boolean;
+  error: StoredError | null;
+
+  /** The span that dispatched it, as a W3C `traceparent`; absent without tracing and in jobs of schedules. */
+  trace?: string;
+
+  /** Identifies the insert: after a lost reply, our own job is not mistaken for a duplicate. */
+  nonce: string;
+}
+
+/** The fields of a new job; all others have the same initial values. */
+export type NewJob = Pick<
+  JobDocument,
+  | '_id'
+  | 'taskType'
+  | 'queue'
+  | 'priority'
+  | 'payload'
+  | 'nextRunAt'
+  | 'createdAt'
+  | 'retries'
+  | 'timeout'
+  | 'maxRunningTime'
+  | 'nonce'
+> &
+  Partial<Pick<JobDocument, 'schedule' | 'scheduledFor' | 'userId' | 'held'>>;
+
+/** A job that was never claimed. It is PENDING if it is held. */
+export function newJob(fields: NewJob): JobDocument {
+  return {
+    schedule: null,
+    scheduledFor: null,
+    userId: null,
+    held: null,
+    ...fields,
+    status: fields.held == null ? 'SCHEDULED' : 'PENDING',
+    fence: 0,
+    attempts: 0,
+    crashes: 0,
+    lostWhileQueued: 0,
+    skipReason: null,
+    cancelRequested: null,
+    lockedBy: null,
+    lockedUntil: null,
+    lockToken: null,
+    settledToken: null,
+    settledBy: null,
+    queuedAt: null,
+    startedAt: null,
+    finishedAt: null,
+    progress: null,
+    result: null,
+    resultCut: false,
+    error: null,
+  };
+}
+
+export interface CancelRequest {
+  reason: string | null;
+  at: Date;
+}
+
+/** A job that may have killed its process. It is never prefetched, and a process runs one at a time. */
+export function isCrashSuspect(job: Pick<JobDocument, 'crashes' | 'lostWhileQueued'>): boolean {
+  return job.crashes > 0 || job.lostWhileQueued > 0;
+}
+
+/** When a run started; when it was created if it has not started. */
+export function runningSince(job: Pick<JobDocument, 'firstStartedAt' | 'startedAt' | 'createdAt'>): Date {
+  return job.firstStartedAt ?? job.startedAt ?? job.createdAt;
+}

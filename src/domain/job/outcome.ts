@@ -1,0 +1,118 @@
+import { ChronosError, toError } from '../errors.js';
+import { assertNever } from '../language.js';
+import { backoffDelay, type RetryPolicy } from './backoff.js';
+import { isCancelJob, isSnoozeJob } from './control-flow.js';
+import type { JobDocument } from './job.js';
+import { type TransitionName, TRANSITIONS } from './transitions.js';
+
+/** The result of an attempt. The executor returns it, the settler writes it. */
+export type Outcome =
+  | { kind: 'completed'; result: unknown }
+  | { kind: 'retry'; error: Error; nextRunAt: Date }
+  | { kind: 'failed'; error: Error }
+  | { kind: 'cancelled'; reason: string }
+  | { kind: 'skipped'; reason: string }
+  | { kind: 'snoozed'; until: Date }
+  | { kind: 'givenBack' };
+
+export type OutcomeKind = Outcome['kind'];
+
+export const TRANSITION_OF: Record<OutcomeKind, TransitionName> = {
+  completed: 'complete',
+  retry: 'retryLater',
+  failed: 'fail',
+  cancelled: 'stopRunning',
+  skipped: 'skip',
+  snoozed: 'snooze',
+  givenBack: 'giveBack',
+};
+
+/** True if the job runs again after this outcome. */
+export function isRescheduled(outcome: Outcome): boolean {
+  return TRANSITIONS[TRANSITION_OF[outcome.kind]].to === 'SCHEDULED';
+}
+
+/** Why a handler's signal was aborted. */
+export type AbortKind = 'timeout' | 'ranTooLong' | 'lockLost' | 'cancelled' | 'shutdown';
+
+/** How a handler ended, before any policy is applied. */
+export type HandlerEnding =
+  | { kind: 'returned'; value: unknown }
+  | { kind: 'threw'; thrown: unknown }
+  /** It did not run, because the job can never succeed: its payload is invalid, or a limit has passed. */
+  | { kind: 'refused'; error: Error }
+  /** It did not run, because a filter skipped the job. */
+  | { kind: 'skipped'; reason: string }
+  /** It did not end in time after its signal was aborted. */
+  | { kind: 'stuck' };
+
+export interface OutcomeInput {
+  ending: HandlerEnding;
+  /** Set if the signal was aborted before the handler ended. */
+  abort: { kind: AbortKind; error: Error } | undefined;
+  job: Pick<JobDocument, 'attempts' | 'firstStartedAt' | 'maxRunningTime'>;
+  /** Called only if the attempt failed. */
+  policy: () => RetryPolicy;
+  now: Date;
+  random: () => number;
+}
+
+/**
+ * Decides the outcome from the way a handler ended. If its signal was aborted, the reason of the abort decides, however
+ * the handler ended: a handler that returns early because of its signal has not completed.
+ */
+export function resolveOutcome(input: OutcomeInput): Outcome {
+  const { ending, abort, now } = input;
+  if (ending.kind === 'refused') return { kind: 'failed', error: ending.error };
+  if (ending.kind === 'threw' && isCancelJob(ending.thrown))
+    return { kind: 'cancelled', reason: ending.thrown.message };
+  if (ending.kind === 'threw' && isSnoozeJob(ending.thrown)) {
+    return { kind: 'snoozed', until: new Date(now.getTime() + (Number(ending.thrown.delay) || 0)) };
+  }
+  if (ending.kind === 'skipped') return { kind: 'skipped', reason: ending.reason };
+  if (abort === undefined) {
+    if (ending.kind === 'returned') return { kind: 'completed', result: ending.value };
+    return resolveFailure(input, toError(ending.kind === 'threw' ? ending.thrown : undefined));
+  }
+  switch (abort.kind) {
+    case 'cancelled':
+      return { kind: 'cancelled', reason: abort.error.message };
+    case 'shutdown':
+    case 'lockLost':
+      return { kind: 'givenBack' };
+    case 'timeout':
+    case 'ranTooLong':
+      return resolveFailure(input, abort.error);
+    default:
+      return assertNever(abort.kind);
+  }
+}
+
+function resolveFailure({ abort, job, now, random, ...rest }: OutcomeInput, error: Error): Outcome {
+  const attempt = job.attempts + 1;
+  const policy = rest.policy();
+  if (abort?.kind === 'ranTooLong' || attempt >= policy.max) return { kind: 'failed', error };
+  const nextRunAt = new Date(now.getTime() + backoffDelay(policy, attempt, random));
+  return exceedsMaxRunningTime(job, nextRunAt)
+    ? { kind: 'failed', error }
+    : { kind: 'retry', error, nextRunAt };
+}
+
+/** True if at this time all attempts together have taken longer than the job's limit. */
+export function exceedsMaxRunningTime(
+  job: Pick<JobDocument, 'firstStartedAt' | 'maxRunningTime'>,
+  at: Date,
+): boolean {
+  return (
+    job.maxRunningTime !== null &&
+    job.firstStartedAt !== undefined &&
+    at.getTime() >= job.firstStartedAt.getTime() + job.maxRunningTime
+  );
+}
+
+export function maxRunningTimeError(limit: number): ChronosError {
+  return new ChronosError(
+    'JOB_RAN_TOO_LONG',
+    `all attempts of the job together exceeded its maxRunningTime of ${limit} ms`,
+  );
+}

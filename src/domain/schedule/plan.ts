@@ -1,0 +1,98 @@
+import type { Occurrences } from '../calendar/occurrences.js';
+import { selectDueRuns } from './misfire.js';
+import { activateNext, applyOverlapPolicy } from './overlap.js';
+import { type ActiveRun, runsOf } from './pending.js';
+import type { PendingEntry, PendingRun, ScheduleDocument } from './schedule.js';
+
+/** What one planning round changes in a schedule. It is stored in one write; afterwards any process may execute it. */
+export interface Plan {
+  nextRunAt: Date | null;
+  lastRunAt: Date | null;
+  runs: number;
+  pending: PendingEntry[];
+  active: string | null;
+  /** The run to cancel, because a newer one replaces it. */
+  cancel: string | null;
+}
+
+export type PlanInput = Pick<
+  ScheduleDocument,
+  | '_id'
+  | 'isActive'
+  | 'nextRunAt'
+  | 'lastRunAt'
+  | 'runs'
+  | 'maxRuns'
+  | 'pending'
+  | 'active'
+  | 'overlap'
+  | 'misfire'
+>;
+
+/**
+ * Decides on every occurrence up to `now`. Pure: every process that sees the same document decides the same.
+ * The misfire policy selects which late occurrences still run, then the overlap policy is applied.
+ */
+export function plan(
+  schedule: PlanInput,
+  occurrences: Occurrences,
+  active: ActiveRun | null,
+  now: Date,
+): Plan {
+  const { runs, skips } = schedule.isActive
+    ? selectDueRuns(schedule, occurrences, now)
+    : { runs: [], skips: [] };
+  const known = new Set([active?.id, ...runsOf(schedule.pending).map(({ id }) => id)]);
+  // A backfill or a pass for a given instant may have requested an occurrence before it was due.
+  const due = runs.filter(({ id }) => !known.has(id));
+  const maxRuns = schedule.maxRuns ?? Infinity;
+  const runsLeft = Math.max(0, maxRuns - schedule.runs);
+  const result = applyOverlapPolicy(schedule, due, active, now, runsLeft);
+  const count = schedule.runs + result.accepted.length - result.withdrawn;
+  return {
+    nextRunAt: count >= maxRuns ? null : nextAfter(schedule, occurrences, now),
+    lastRunAt: result.accepted.at(-1)?.at ?? schedule.lastRunAt,
+    runs: count,
+    pending: [...result.pending, ...skips],
+    active: result.active,
+    cancel: result.cancel,
+  };
+}
+
+/** Adds a run that somebody triggered; null if the overlap policy skips it. */
+export function planTrigger(
+  schedule: PlanInput,
+  id: string,
+  active: ActiveRun | null,
+  now: Date,
+): Plan | null {
+  const run: PendingRun = { kind: 'run', id, at: now, since: now };
+  const { accepted, withdrawn, ...result } = applyOverlapPolicy(schedule, [run], active, now);
+  if (accepted.length === 0) return null;
+  const { nextRunAt, lastRunAt } = schedule;
+  // An occurrence queued by a pass for a given instant was not counted, so this can go below zero.
+  const runs = Math.max(0, schedule.runs - withdrawn);
+  return { nextRunAt, lastRunAt, runs, ...result };
+}
+
+/** Adds past occurrences that somebody requested. They run one after another unless runs may overlap. */
+export function planBackfill(
+  schedule: PlanInput,
+  runs: readonly PendingRun[],
+  active: ActiveRun | null,
+): Plan {
+  const { nextRunAt, lastRunAt, overlap } = schedule;
+  const ids = new Set(runs.map(({ id }) => id));
+  const manualRuns = runs.map((run) => ({ ...run, manual: true as const }));
+  // A pending skip of a requested occurrence is dropped: it runs after all.
+  const pending = [
+    ...schedule.pending.filter(({ id }) => !ids.has(id) || id === schedule.active),
+    ...manualRuns,
+  ];
+  const current = overlap === 'allow' ? schedule.active : activateNext(schedule, pending, active);
+  return { nextRunAt, lastRunAt, runs: schedule.runs, pending, active: current, cancel: null };
+}
+
+function nextAfter({ isActive, nextRunAt }: PlanInput, occurrences: Occurrences, now: Date): Date | null {
+  return !isActive || nextRunAt === null || nextRunAt > now ? nextRunAt : occurrences.next(now);
+}

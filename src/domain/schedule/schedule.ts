@@ -1,0 +1,147 @@
+import { createHash } from 'node:crypto';
+import type { Rule } from '../calendar/rule.js';
+import type { RetryPolicy } from '../job/backoff.js';
+
+export const OVERLAPS = ['allow', 'skip', 'queue', 'replace'] as const;
+/** What happens to an occurrence while an earlier run of its schedule is not finished. */
+export type Overlap = (typeof OVERLAPS)[number];
+
+export const MISFIRES = ['skip', 'once', 'all'] as const;
+/** What happens to occurrences that no worker was there for in time. */
+export interface Misfire {
+  policy: (typeof MISFIRES)[number];
+  /** Occurrences older than this many milliseconds are skipped under every policy. */
+  within: number;
+  /** `all` runs at most this many late occurrences, the latest ones. */
+  cap: number;
+}
+
+/** The settings of a schedule, from code or from the API. */
+export interface ScheduleDefinition {
+  taskType: string;
+  /** Null: runs only when triggered or dispatched. */
+  rule: Rule | null;
+  payload: unknown;
+  /** Null: a pass runs it inline; workers find it in the default queue. */
+  queue: string | null;
+  priority: number;
+  retries: Partial<RetryPolicy> | null;
+  timeout: number | null;
+  maxRunningTime: number | null;
+  misfire: Misfire;
+  overlap: Overlap;
+  /** Each run is delayed by up to this many milliseconds. */
+  jitter: number;
+  maxRuns: number | null;
+  enabled: boolean;
+  /** Empty: everywhere. */
+  environments: readonly string[];
+  userId: string | null;
+}
+
+export type SkipReason = 'misfire' | 'overlap' | 'backlog' | 'replaced' | 'paused' | 'changed';
+
+/** A decision that is stored but not executed yet: a job to insert, or a skip to record. */
+export type PendingEntry = PendingRun | PendingSkip;
+
+export interface PendingRun {
+  kind: 'run';
+  /** The id of its job. */
+  id: string;
+  at: Date;
+  /** The time of the decision. */
+  since: Date;
+  /** Requested by a backfill: it waits behind the active run and does not replace it. */
+  manual?: true;
+}
+
+export interface PendingSkip {
+  kind: 'skip';
+  id: string;
+  /** The first occurrence that is skipped. */
+  at: Date;
+  /** Those from `at` up to this instant, exclusive, are skipped. */
+  until: Date;
+  /** How many; null if there were too many to count. */
+  count: number | null;
+  reason: SkipReason;
+  /** The run that was active, and for how many milliseconds it had been running. */
+  activeId: string | null;
+  runningFor: number | null;
+  since: Date;
+}
+
+export interface Pause {
+  at: Date;
+  by: string | null;
+  reason: string | null;
+}
+
+/** A schedule as it is stored: its settings and its progress. */
+export interface ScheduleDocument extends ScheduleDefinition {
+  _id: string;
+  owner: 'code' | 'api';
+  /** Hash of the definition: registration writes only if it differs. */
+  hash: string;
+  /** Incremented by every change, pause and resume. */
+  rev: number;
+  /** Enabled, not paused, and its rule is valid. */
+  isActive: boolean;
+  paused: Pause | null;
+  disabledReason: string | null;
+  /** The start of `every` intervals. */
+  anchor: Date;
+  /** The first occurrence that is not decided yet; null if there is none. */
+  nextRunAt: Date | null;
+  /** The last occurrence that became a job. */
+  lastRunAt: Date | null;
+  /** The job id of the current run; overlap policies depend on it. */
+  active: string | null;
+  pending: PendingEntry[];
+  /** How many runs count toward `maxRuns`. */
+  runs: number;
+  /** Id of the last decision or change. Every write is a compare-and-set on it; the author reads it back after a lost reply. */
+  decision: string | null;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** A stored record of occurrences that did not become jobs. */
+export interface SkipDocument extends Omit<PendingSkip, 'kind' | 'id'> {
+  _id: string;
+  scheduleId: string;
+  expiresAt: Date;
+}
+
+export const DEFAULT_MISFIRE: Misfire = { policy: 'once', within: 86_400_000, cap: 100 };
+
+/** The job id of an occurrence. It is unique, so an occurrence cannot become two jobs. */
+export function occurrenceId(scheduleId: string, at: Date): string {
+  return `${scheduleId}@${at.toISOString()}`;
+}
+
+/** The schedule that a job belongs to, read from the job id. Names never contain `@` or `!`. */
+export function scheduleIdOf(jobId: string): string | undefined {
+  const end = jobId.search(/[@!]/);
+  return end === -1 ? undefined : jobId.slice(0, end);
+}
+
+/** A delay up to `jitter`, evenly spread. Derived from the job id, so every process computes the same. */
+export function jitterOf(jobId: string, jitter: number): number {
+  if (jitter === 0) return 0;
+  const fraction = createHash('sha256').update(jobId).digest().readUIntBE(0, 6) / 2 ** 48;
+  return Math.floor(fraction * jitter);
+}
+
+/** Equal for equal values, whatever the order of their keys. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_, inner: unknown) =>
+    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  );
+}
+
+export function hashOf(value: unknown): string {
+  return createHash('sha256').update(canonicalJson(value)).digest('hex').slice(0, 16);
+}

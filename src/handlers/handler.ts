@@ -1,0 +1,53 @@
+import type { JobDocument } from '../domain/job/job.js';
+
+/** What a handler receives besides the payload. */
+export type JobContext = Readonly<
+  Pick<
+    JobDocument,
+    | 'taskType'
+    | 'queue'
+    | 'priority'
+    | 'status'
+    | 'nextRunAt'
+    | 'schedule'
+    | 'scheduledFor'
+    | 'userId'
+    | 'createdAt'
+    | 'attempts'
+    | 'crashes'
+    | 'lockedBy'
+    | 'progress'
+  >
+> & {
+  readonly id: string;
+  /** The payload as it was dispatched; the handler's first argument is the output of its schema. */
+  readonly payload: unknown;
+  /** Starts at 1. */
+  readonly attempt: number;
+  /** Increases with every change of owner: compare it to make side effects idempotent. */
+  readonly fence: number;
+  /** Aborted on timeout, cancel, shutdown and loss of the lock; `signal.reason` is an error that says which. */
+  readonly signal: AbortSignal;
+  /** Stores the progress of the job. Resolves to false if the lock is lost. */
+  reportProgress(value: number, note?: string): Promise<boolean>;
+  /** Adds a line to the log of this attempt. */
+  log(line: string): void;
+};
+
+export type HandlerFunction<P> = (payload: P, job: JobContext) => unknown;
+
+/** A class whose instances run one job each. `execute` returns false to fail the attempt. */
+export type HandlerClass<P> =
+  | ((abstract new (...args: never[]) => object) & {
+      handle(payload: P, job: JobContext): unknown;
+      taskType?: string;
+    })
+  | ((new () => { handle(payload: P, job: JobContext): unknown }) & { taskType?: string })
+  | ((new () => { execute(job: JobContext): boolean | Promise<boolean> }) & { taskType?: string });
+
+/** An object with a `handle` method. */
+export interface HandlerObject<P> {
+  handle(payload: P, job: JobContext): unknown;
+}
+
+export type Handler<P> = HandlerFunction<P> | HandlerClass<P> | HandlerObject<P>;

@@ -1,0 +1,116 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isLoopback } from '../config/http-options.js';
+import { HttpProblem } from './problem.js';
+
+/** `operate` includes `read`. */
+export type Role = 'read' | 'operate';
+
+/** Who sent a request. `who` is stored in the audit collection and never contains the token. */
+export interface Identity {
+  role: Role;
+  who: string;
+}
+
+interface KnownToken extends Identity {
+  digest: Buffer;
+}
+
+const BEARER = /^Bearer +([\x21-\x7e]{1,512})$/i;
+const FINGERPRINT_LENGTH = 8;
+
+/** The configured tokens. */
+export class Tokens {
+  readonly #known: readonly KnownToken[];
+
+  constructor(token: string | undefined, readToken: string | undefined) {
+    this.#known = [...knownToken('operate', token), ...knownToken('read', readToken)];
+  }
+
+  /** False if no token has this role. */
+  allows(role: Role): boolean {
+    return role === 'read' || this.#known.some((known) => known.role === role);
+  }
+
+  /** Undefined for an unknown token. If no token is configured, everybody may read; only this machine can connect then. */
+  identify(authorization: string | undefined): Identity | undefined {
+    if (authorization === undefined)
+      return this.#known.length === 0 ? { role: 'read', who: 'read:anybody' } : undefined;
+    const digest = digestOf(BEARER.exec(authorization)?.[1] ?? '');
+    // Compares all of them, and digests of equal length: the time it takes reveals nothing.
+    const [found] = this.#known.filter((known) => timingSafeEqual(known.digest, digest));
+    return found === undefined ? undefined : { role: found.role, who: found.who };
+  }
+}
+
+function knownToken(role: Role, token: string | undefined): KnownToken[] {
+  if (token === undefined) return [];
+  const digest = digestOf(token);
+  return [{ role, digest, who: `${role}:${digest.toString('hex').slice(0, FINGERPRINT_LENGTH)}` }];
+}
+
+function digestOf(token: string): Buffer {
+  return createHash('sha256').update(token).digest();
+}
+
+/** Returns who sent the request. Throws unless they have this role. */
+export function authorize(tokens: Tokens, role: Role, request: FastifyRequest): Identity {
+  const identity = tokens.identify(request.headers.authorization);
+  if (identity === undefined) {
+    throw new HttpProblem(
+      401,
+      'UNAUTHORIZED',
+      'send a token that this worker knows: authorization: Bearer …',
+    );
+  }
+  if (!tokens.allows(role)) {
+    throw new HttpProblem(403, 'CHANGES_OFF', 'nothing can be changed here: this worker has no HTTP_TOKEN');
+  }
+  if (role === 'operate' && identity.role !== 'operate') {
+    throw new HttpProblem(403, 'FORBIDDEN', 'this token may only read: changes need the one of HTTP_TOKEN');
+  }
+  return identity;
+}
+
+/** Responses are for programs: browsers must not display, frame, sniff or cache them. */
+const HEADERS = {
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+} as const;
+
+export function addSecurityHeaders(reply: FastifyReply): void {
+  reply.headers(HEADERS);
+}
+
+/**
+ * Prevents DNS rebinding. A web page in a local browser can reach a server on loopback by pointing its own host name to
+ * 127.0.0.1; its requests contain that name.
+ */
+export function assertLoopbackHost(host: string | undefined): void {
+  const name = /^(\[[^\]]*\]|[^:]*)(:\d+)?$/.exec(host ?? '')?.[1] ?? '';
+  if (isLoopback(name.replace(/^\[(.*)\]$/, '$1'))) return;
+  throw new HttpProblem(
+    421,
+    'WRONG_HOST',
+    'this server only answers as localhost, 127.0.0.1 or [::1]: use one of these names, or set HTTP_HOST and HTTP_TOKEN to open it to others',
+  );
+}
+
+/** Requests to a proxy contain a host in the first line, which would bypass the check of the host header. */
+export function assertPath(url: string | undefined): void {
+  if (url?.startsWith('/') === true) return;
+  throw new HttpProblem(400, 'INVALID_REQUEST', 'this is not a proxy: request a path');
+}
+
+/** Prevents cross-site requests: browsers send this type to another site only after a preflight, which fails here. */
+export function assertContentType(contentType: string | undefined): void {
+  if (/^application\/json *(;|$)/i.test(contentType ?? '')) return;
+  throw new HttpProblem(
+    415,
+    'NOT_JSON',
+    'a change needs the header content-type: application/json, even without a body',
+  );
+}

@@ -1,0 +1,93 @@
+import type { AddressInfo } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import { type HttpOptions, type ResolvedHttpOptions, resolveHttpOptions } from '../config/http-options.js';
+import { ChronosError } from '../domain/errors.js';
+import type { LifecycleState } from '../domain/events.js';
+import { attachMetrics, type Metrics } from '../metrics/attach.js';
+import type { LogTarget } from '../runtime/logger.js';
+import { systemClock } from '../runtime/system-clock.js';
+import { waitAtMost } from '../runtime/waiting.js';
+import type { Scheduler } from '../scheduler.js';
+import { createApp } from './app.js';
+
+/** How long requests may continue after close(). */
+const CLOSE_GRACE_MS = 1000;
+
+export interface ServeOptions extends HttpOptions {
+  /** Shown by `/metrics` and `/readyz`. Default: new metrics that count from this call. */
+  metrics?: Metrics;
+  /** Receives unexpected errors. Default: none. */
+  log?: LogTarget;
+}
+
+export interface HttpServer {
+  /** Like `http://127.0.0.1:8080`. */
+  readonly address: string;
+  readonly port: number;
+  /** Stops accepting requests, waits a second for those in progress, then closes all connections. */
+  close(): Promise<void>;
+}
+
+/** Serves health, metrics and the JSON API of a scheduler, started or not. */
+export async function serveHttp(scheduler: Scheduler<object>, options: ServeOptions): Promise<HttpServer> {
+  const { metrics: shared, log, ...httpOptions } = options;
+  const resolved = resolveHttpOptions(httpOptions);
+  const metrics = shared ?? attachMetrics(scheduler);
+  const stops = watchForStop(scheduler);
+  const app = createApp({
+    scheduler,
+    options: resolved,
+    metrics,
+    log,
+    stopping: stops.signal,
+  });
+  const release = (): void => {
+    stops.detach();
+    if (shared === undefined) metrics.detach();
+  };
+  await listen(app, resolved).catch((error: unknown) => {
+    release();
+    throw error;
+  });
+  const { port } = app.server.address() as AddressInfo;
+  const host = resolved.host.includes(':') ? `[${resolved.host}]` : resolved.host;
+  return {
+    address: `http://${host}:${port}`,
+    port,
+    close: async () => {
+      const closing = app.close();
+      await waitAtMost(systemClock, CLOSE_GRACE_MS, closing);
+      app.server.closeAllConnections();
+      await closing;
+      release();
+    },
+  };
+}
+
+async function listen(app: FastifyInstance, { host, port }: ResolvedHttpOptions): Promise<void> {
+  try {
+    await app.listen({ host, port });
+  } catch (cause) {
+    await app.close();
+    const { code = 'unknown' } = cause as NodeJS.ErrnoException;
+    throw new ChronosError(
+      // The port may be free again in a moment, so a restart may help.
+      'WRONG_STATE',
+      `cannot listen on ${host}, port ${port} (${code}): choose another HTTP_PORT, or an HTTP_HOST that this machine has`,
+      { cause },
+    );
+  }
+}
+
+/** A signal that is aborted while the scheduler stops and after, until it starts again. */
+function watchForStop(scheduler: Scheduler<object>): { signal: () => AbortSignal; detach: () => void } {
+  let stopped = new AbortController();
+  const onState = ({ state }: { state: LifecycleState }): void => {
+    if (state === 'Stopping' || state === 'Stopped') stopped.abort();
+    else if (stopped.signal.aborted) stopped = new AbortController();
+  };
+  scheduler.on('worker:state', onState);
+  return { signal: () => stopped.signal, detach: () => void scheduler.off('worker:state', onState) };
+}
+
+export type { HttpOptions } from '../config/http-options.js';

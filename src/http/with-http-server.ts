@@ -1,0 +1,27 @@
+import type { HttpOptions } from '../config/http-options.js';
+import type { LogTarget } from '../runtime/logger.js';
+import type { Scheduler } from '../scheduler.js';
+
+/**
+ * Runs an HTTP server around `work`: it listens before `work` begins, so that its start can be observed. Without options
+ * the server is not even loaded.
+ */
+export async function withHttpServer<T>(
+  scheduler: Scheduler,
+  options: HttpOptions | undefined,
+  log: LogTarget,
+  work: () => Promise<T>,
+): Promise<T> {
+  if (options === undefined) return work();
+  const { serveHttp } = await import('./server.js');
+  const server = await serveHttp(scheduler, { ...options, log });
+  const { address, port } = server;
+  log.info({ address, port }, `HTTP server listening at ${address}`);
+  try {
+    return await work();
+  } finally {
+    await server.close();
+    // A late request may have opened the connection to MongoDB again.
+    await scheduler.stop(0);
+  }
+}

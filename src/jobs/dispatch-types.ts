@@ -1,0 +1,27 @@
+import type { DispatchOptions } from '../config/dispatch-options.js';
+import type { Handler } from '../handlers/handler.js';
+
+// Without a handler map, the types of payloads are not known: handlers declare them.
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+export type AnyPayload = any;
+export type AnyPayloads = Record<string, AnyPayload>;
+
+/** The payload is optional if the handler map allows undefined. */
+export type DispatchArguments<P> = undefined extends P
+  ? [payload?: P, options?: DispatchOptions & AdHoc<P>]
+  : [payload: P, options?: DispatchOptions & AdHoc<P>];
+
+/** One job of `dispatchMany`, with the payload type of its task type. */
+export type DispatchRequest<P extends object = AnyPayloads> = {
+  [T in keyof P & string]: { taskType: T; options?: DispatchOptions } & (undefined extends P[T]
+    ? { payload?: P[T] }
+    : { payload: P[T] });
+}[keyof P & string];
+
+export interface AdHoc<P> {
+  /**
+   * Registers a handler along with the job. The handler is not stored: the job runs in this process or in another one
+   * that registers a handler for the same task type.
+   */
+  handler?: Handler<P>;
+}

@@ -1,0 +1,140 @@
+import type { ResolvedOptions } from '../config/options.js';
+import type { Clock } from '../domain/clock.js';
+import type { HandlerRegistry } from '../handlers/handler-registry.js';
+import { Dispatcher } from '../jobs/dispatcher.js';
+import { JobActions } from '../jobs/job-actions.js';
+import { Heartbeat } from '../maintenance/heartbeat.js';
+import { Pruner } from '../maintenance/pruner.js';
+import { Sweeper } from '../maintenance/sweeper.js';
+import { DatabaseClock } from '../runtime/database-clock.js';
+import type { EventBus } from '../runtime/event-bus.js';
+import type { Service } from '../runtime/periodic-service.js';
+import type { SchedulerState } from '../runtime/scheduler-state.js';
+import { OutageMonitor } from '../runtime/outage-monitor.js';
+import { random, systemClock } from '../runtime/system-clock.js';
+import type { DefinitionRegistry } from '../schedules/definition/definition-registry.js';
+import { DefinitionSync } from '../schedules/enqueue/definition-sync.js';
+import { PlanExecutor } from '../schedules/enqueue/plan-executor.js';
+import { PlanningLock } from '../schedules/enqueue/planning-lock.js';
+import { ScheduleEnqueuer } from '../schedules/enqueue/schedule-enqueuer.js';
+import { SchedulePlanner } from '../schedules/enqueue/schedule-planner.js';
+import { DefinitionPass } from '../schedules/pass/definition-pass.js';
+import { ManualRuns } from '../schedules/stored/manual-runs.js';
+import { StoredSchedules } from '../schedules/stored/stored-schedules.js';
+import { connect, type Database } from '../store/connection.js';
+import { explainOutage } from '../store/mongo-errors.js';
+import { createStore, type Store } from '../store/store.js';
+import { ChangeListener } from '../worker/change-listener.js';
+import { WorkerEngine } from '../worker/engine.js';
+import { InProcessRenewer } from '../worker/locks/in-process-renewer.js';
+import { ThreadedRenewer } from '../worker/locks/threaded-renewer.js';
+
+/** Besides those that handlers can keep busy by reporting progress. */
+const SPARE_CONNECTIONS = 5;
+const MAX_CONNECTIONS = 50;
+
+/** What a Scheduler consists of before it is connected. */
+export interface SchedulerDeps {
+  options: ResolvedOptions;
+  registry: HandlerRegistry;
+  definitions: DefinitionRegistry;
+  events: EventBus;
+  workerId: string;
+}
+
+/** Everything a connected Scheduler consists of. */
+export interface Components extends SchedulerDeps {
+  database: Database;
+  store: Store;
+  clock: Clock;
+  /** The same as `clock`, unless the application has its own. */
+  databaseClock: DatabaseClock | undefined;
+  engine: WorkerEngine;
+  jobs: JobActions;
+  dispatcher: Dispatcher;
+  definitionSync: DefinitionSync;
+  enqueuer: ScheduleEnqueuer;
+  storedSchedules: StoredSchedules;
+  manualRuns: ManualRuns;
+  definitionPass: DefinitionPass;
+  sweeper: Sweeper;
+  pruner: Pruner;
+  heartbeat: Heartbeat;
+  /** Run in the background from `start()` to `stop()`, in the order they start. The heartbeat runs longer. */
+  services: readonly Service[];
+  /** Ends the subscription to the event bus, which outlives the connection. */
+  unsubscribe: () => void;
+}
+
+/** Connects and constructs everything that needs a connection. Nothing runs yet. */
+export async function connectComponents(
+  schedulerDeps: SchedulerDeps,
+  state: SchedulerState,
+  signal: AbortSignal,
+): Promise<Components> {
+  const { options, events } = schedulerDeps;
+  const database = await connect({
+    uri: options.uri,
+    poolSize: Math.min(MAX_CONNECTIONS, options.concurrency + SPARE_CONNECTIONS),
+    timeout: options.connectTimeout,
+    // Connecting takes real time, even if the application has its own clock.
+    clock: systemClock,
+    signal,
+    onRetry: (error, failures, retryIn) => {
+      events.reportError('connect', error, { failures, retryIn });
+    },
+  });
+  const databaseClock = options.clock === undefined ? await measureClock(database) : undefined;
+  const clock = options.clock ?? databaseClock ?? systemClock;
+  const store = createStore(database.collections);
+  const outages = new OutageMonitor(clock, options.lockTimeout);
+  const deps = { ...schedulerDeps, store, clock, random, outages };
+
+  const changes = new ChangeListener(deps);
+  const renewer =
+    databaseClock === undefined
+      ? new InProcessRenewer(clock, store.renew)
+      : new ThreadedRenewer(databaseClock, options);
+  const engine = new WorkerEngine({ ...deps, renewer, changes });
+
+  const jobs = new JobActions(deps, engine);
+  const dispatcher = new Dispatcher(deps, jobs, engine);
+
+  const planner = new SchedulePlanner(deps);
+  const executor = new PlanExecutor(deps, jobs, engine);
+  const definitionSync = new DefinitionSync(deps);
+  const planningLock = new PlanningLock(deps);
+  const enqueuer = new ScheduleEnqueuer(deps, planner, executor, definitionSync, planningLock, changes);
+  const storedSchedules = new StoredSchedules(deps, enqueuer);
+  const manualRuns = new ManualRuns(deps, planner, executor, enqueuer);
+  const definitionPass = new DefinitionPass(deps, planner, executor, engine);
+
+  const sweeper = new Sweeper(deps, engine);
+  const pruner = new Pruner(deps);
+  const heartbeat = new Heartbeat(deps, engine, state, databaseClock);
+
+  changes.subscribe(enqueuer);
+  const unsubscribe = events.onJobEnd((jobId) => {
+    enqueuer.runEnded(jobId);
+  });
+  return {
+    ...{ ...deps, database, databaseClock, engine, jobs, dispatcher },
+    ...{ definitionSync, enqueuer, storedSchedules, manualRuns, definitionPass },
+    ...{ sweeper, pruner, heartbeat },
+    services: [sweeper, pruner, enqueuer, changes],
+    unsubscribe,
+  };
+}
+
+async function measureClock(database: Database): Promise<DatabaseClock> {
+  const clock = new DatabaseClock(database);
+  // A new primary has its own clock. If the measurement fails, the next heartbeat repeats it.
+  database.onPrimaryChange(() => void clock.synchronize().catch(() => undefined));
+  try {
+    await clock.synchronize().catch(explainOutage);
+    return clock;
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}

@@ -1,0 +1,94 @@
+import {
+  MAX_BATCH,
+  type PassOptions,
+  parsePassOptions,
+  type ResolvedPassOptions,
+} from '../config/method-options.js';
+import type { JobDocument } from '../domain/job/job.js';
+import { integer, parse } from '../domain/validation.js';
+import { entry, type PassEntry } from '../schedules/pass/pass-entry.js';
+import { previewPass } from '../schedules/pass/pass-preview.js';
+import type { SchedulerLifecycle } from './lifecycle.js';
+
+/** What one pass did. */
+export interface PassReport {
+  /** The time it was for. */
+  at: Date;
+  /** One or more per definition, in execution order; then stored schedules that created jobs. */
+  entries: PassEntry[];
+  /** Due jobs that were claimed and executed besides. */
+  executed: number;
+  /** Attempts that failed, inline or not. A program started by cron then exits with another code than 0. */
+  failed: number;
+}
+
+/** One pass, for system cron. */
+export async function runOnce(lifecycle: SchedulerLifecycle, options: PassOptions): Promise<PassReport> {
+  return runPass(lifecycle, parsePassOptions(options, lifecycle.deps.options.timezone));
+}
+
+/** `isRepeated`: by a daemon, where one bad definition must not keep the others from running. */
+export async function runPass(
+  lifecycle: SchedulerLifecycle,
+  options: ResolvedPassOptions,
+  { isRepeated = false } = {},
+): Promise<PassReport> {
+  return lifecycle.trackPass(executePass(lifecycle, options, isRepeated));
+}
+
+/** Recovers expired locks, enqueues what schedules have due, and executes up to `batch` due jobs; resolves to how many. */
+export async function runBatch(lifecycle: SchedulerLifecycle, batch: number): Promise<number> {
+  parse(integer(1, MAX_BATCH), batch, 'run() batch', 'INVALID_ARGUMENT');
+  lifecycle.deps.definitions.assertValidForWorker();
+  return lifecycle.trackPass(executeBatch(lifecycle, batch));
+}
+
+/** Registers the definitions and creates the jobs that schedules have due, in code and stored. Executes nothing. */
+export async function enqueueDue(lifecycle: SchedulerLifecycle): Promise<JobDocument[]> {
+  const { definitionSync, enqueuer } = await lifecycle.connect();
+  await lifecycle.ensureInstalled();
+  await definitionSync.registerAll();
+  return enqueuer.collect('all');
+}
+
+async function executePass(
+  lifecycle: SchedulerLifecycle,
+  { at, dryRun, batch }: ResolvedPassOptions,
+  isRepeated: boolean,
+): Promise<PassReport> {
+  const components = await lifecycle.connect();
+  const { clock, engine, events, sweeper, definitionSync, definitionPass, enqueuer } = components;
+  const report: PassReport = { at: at ?? clock.now(), entries: [], executed: 0, failed: 0 };
+  if (dryRun) return { ...report, entries: await previewPass(components, definitionSync, at) };
+
+  const began = clock.monotonic();
+  await lifecycle.ensureInstalled();
+  await sweeper.runOnce();
+  if (engine.isStopped) return report;
+
+  await (isRepeated ? definitionSync.registerNew() : definitionSync.registerAll());
+  report.entries.push(...(await definitionPass.run(at)));
+  report.failed = report.entries.filter(({ result }) => result === 'failed').length;
+  if (engine.isStopped) return report;
+
+  if (at === undefined) report.entries.push(...(await enqueuer.collect('stored')).map(toEntry));
+  if (batch > 0) {
+    const { executed, failed } = await engine.runBatch(batch);
+    report.executed = executed;
+    report.failed += failed;
+  }
+  events.emit('worker:cycle', { operation: 'run pass', duration: clock.monotonic() - began });
+  return report;
+}
+
+function toEntry({ _id, schedule, scheduledFor }: JobDocument): PassEntry {
+  return entry(schedule ?? _id, 'enqueued', null, _id, scheduledFor);
+}
+
+async function executeBatch(lifecycle: SchedulerLifecycle, batch: number): Promise<number> {
+  const { engine, sweeper } = await lifecycle.connect();
+  await lifecycle.ensureInstalled();
+  await sweeper.runOnce();
+  await enqueueDue(lifecycle);
+  return (await engine.runBatch(batch)).executed;
+}

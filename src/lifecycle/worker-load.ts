@@ -1,0 +1,37 @@
+import type { PoolUse } from '../store/connection.js';
+import type { QueueBacklog } from '../store/jobs/counts.js';
+import type { SchedulerLifecycle } from './lifecycle.js';
+
+/** How busy a process is at one moment. */
+export interface WorkerLoad {
+  /** Slots for handlers. */
+  concurrency: number;
+  /** Slots in use. */
+  running: number;
+  /** Claimed jobs that wait for a slot. */
+  buffered: number;
+  /** Outcomes that are not written yet. */
+  unsettled: number;
+  queues: readonly string[];
+  taskTypes: readonly string[];
+  /** Null without a connection. */
+  connection: (PoolUse & { isConnected: boolean }) | null;
+}
+
+export function currentLoad({ connected, deps }: SchedulerLifecycle): WorkerLoad {
+  const { concurrency, queues } = deps.options;
+  const { running = 0, prefetched: buffered = 0, unsettled = 0 } = connected?.engine ?? {};
+  const database = connected?.database;
+  const connection = database ? { ...database.poolStats(), isConnected: database.isConnected() } : null;
+  return {
+    ...{ concurrency, running, buffered, unsettled, queues },
+    taskTypes: deps.registry.taskTypes,
+    connection,
+  };
+}
+
+/** Due jobs in the queues of this process that nobody has claimed. Does not connect: without a connection it is empty. */
+export async function currentBacklog({ connected, deps }: SchedulerLifecycle): Promise<QueueBacklog[]> {
+  if (!connected?.database.isConnected()) return [];
+  return connected.store.findBacklog(deps.options.queues, connected.clock);
+}

@@ -1,0 +1,72 @@
+import { nearestWord } from '../../domain/did-you-mean.js';
+import type { JobDocument } from '../../domain/job/job.js';
+import type { WorkerView } from '../lists.js';
+import { plural, type ExplainCheck } from './check.js';
+
+export const alive: ExplainCheck = {
+  name: 'alive',
+  passed: 'Workers are alive.',
+  explain: ({ workers }) =>
+    workers.length > 0 ? undefined : { sentence: 'No worker is alive: start one.', at: null },
+};
+
+export const handler: ExplainCheck = {
+  name: 'handler',
+  passed: 'A live worker has a handler for it.',
+  explain({ job, workers }) {
+    if (job === null || workers.length === 0 || withHandler(workers, job.taskType).length > 0)
+      return undefined;
+    const near = nearestWord(job.taskType, [...new Set(workers.flatMap(({ taskTypes }) => taskTypes))]);
+    const known = near === undefined ? '' : ` (the closest known type is '${near}')`;
+    return { sentence: `No live worker has a handler for '${job.taskType}'${known}.`, at: null };
+  },
+};
+
+export const queue: ExplainCheck = {
+  name: 'queue',
+  passed: 'A live worker with its handler serves its queue.',
+  explain({ job, workers }) {
+    if (job === null || workers.length === 0 || capable(workers, job).length > 0) return undefined;
+    const isServed = workers.some(({ queues }) => queues.includes(job.queue));
+    const served = [...new Set(workers.flatMap(({ queues }) => queues))].sort().slice(0, 10).join(', ');
+    if (!isServed)
+      return {
+        sentence: `No live worker serves its queue '${job.queue}' (they serve: ${served}).`,
+        at: null,
+      };
+    // The check before this one reports a missing handler.
+    if (withHandler(workers, job.taskType).length === 0) return undefined;
+    const sentence = `No live worker both serves its queue '${job.queue}' and has a handler for '${job.taskType}'.`;
+    return { sentence, at: null };
+  },
+};
+
+export const busy: ExplainCheck = {
+  name: 'busy',
+  passed: 'A worker that can run it has a free slot.',
+  explain({ job, workers }) {
+    const able = job === null ? [] : capable(workers, job);
+    if (able.length === 0 || able.some(hasFreeSlot)) return undefined;
+    const slots = able.reduce((total, { concurrency }) => total + concurrency, 0);
+    const who =
+      able.length === 1 ? 'the worker that can run it is' : `all ${able.length} workers that can run it are`;
+    const sentence = `It waits for a free slot: ${who} busy (${plural(slots, 'slot')} taken).`;
+    return { sentence, at: null };
+  },
+};
+
+export function hasFreeSlot({ running, concurrency }: WorkerView): boolean {
+  return running < concurrency;
+}
+
+function withHandler(workers: readonly WorkerView[], taskType: string): WorkerView[] {
+  return workers.filter(({ taskTypes }) => taskTypes.includes(taskType));
+}
+
+/** Workers that have the job's handler and serve its queue. */
+export function capable(
+  workers: readonly WorkerView[],
+  { queue: name, taskType }: Pick<JobDocument, 'queue' | 'taskType'>,
+): WorkerView[] {
+  return withHandler(workers, taskType).filter(({ queues }) => queues.includes(name));
+}

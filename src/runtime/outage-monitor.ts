@@ -1,0 +1,32 @@
+import type { Clock } from '../domain/clock.js';
+
+/**
+ * Remembers that this process recently failed to reach the database. Owners of locks elsewhere probably failed as well:
+ * they get time to settle or release their jobs before a sweep counts crashes against them.
+ */
+export class OutageMonitor {
+  readonly #clock: Clock;
+  readonly #lockTimeout: number;
+  #hasFailed = false;
+  #postponedAt = -Infinity;
+
+  constructor(clock: Clock, lockTimeout: number) {
+    this.#clock = clock;
+    this.#lockTimeout = lockTimeout;
+  }
+
+  /** A write that owners depend on failed: a renewal, a settle, or the read of the sweep itself. */
+  recordFailure(): void {
+    this.#hasFailed = true;
+  }
+
+  /** Milliseconds by which to postpone the sweep now. At most once per lock time, so that a lasting outage does not end recovery. */
+  takeSweepDelay(): number {
+    if (!this.#hasFailed) return 0;
+    this.#hasFailed = false;
+    const now = this.#clock.monotonic();
+    if (now - this.#postponedAt < this.#lockTimeout) return 0;
+    this.#postponedAt = now;
+    return this.#lockTimeout / 3;
+  }
+}

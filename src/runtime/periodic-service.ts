@@ -1,0 +1,134 @@
+import type { Clock } from '../domain/clock.js';
+import type { Operation } from '../domain/events.js';
+import type { EventBus } from './event-bus.js';
+import { retryDelay } from './retry.js';
+
+const FIRST_RETRY_MS = 250;
+const MAX_RETRY_MS = 10_000;
+/** An abort without a reason creates an exception with a stack, which costs time. */
+const WOKEN = 'woken';
+
+/** Something that works in the background. Safe to start, stop and wake in any order. */
+export interface Service {
+  readonly name: Operation;
+  start(): void;
+  stop(): Promise<void>;
+}
+
+/**
+ * A loop of rounds. Each round returns how long to wait for the next one. A round that throws is reported and retried with
+ * backoff, so that a service survives errors of the database.
+ */
+export abstract class PeriodicService implements Service {
+  abstract readonly name: Operation;
+  protected readonly clock: Clock;
+  protected readonly events: EventBus;
+  #running: { loop: Promise<void>; stopping: AbortController } | undefined;
+  #sleeping: AbortController | undefined;
+  /** Monotonic time of the next round at the latest, as requested since the last round started. */
+  #wakeAt = Infinity;
+  /** Failed rounds since the last one that succeeded. */
+  #failures = 0;
+  /** Failures reported since the last `worker:recovered`. */
+  #reportedFailures = 0;
+
+  constructor(clock: Clock, events: EventBus) {
+    this.clock = clock;
+    this.events = events;
+  }
+
+  /** One round; returns the milliseconds until the next. */
+  abstract runOnce(): Promise<number>;
+
+  start(): void {
+    const before = this.#running;
+    if (before !== undefined && !before.stopping.signal.aborted) return;
+    const stopping = new AbortController();
+    // If it is still stopping, the new loop waits for the old one: rounds never overlap.
+    this.#running = { stopping, loop: this.#loop(stopping.signal, before?.loop) };
+  }
+
+  /** Resolves when the round in progress has ended; no round starts afterwards. */
+  async stop(): Promise<void> {
+    const running = this.#running;
+    if (running === undefined) return;
+    running.stopping.abort();
+    this.#sleeping?.abort();
+    await running.loop;
+    if (this.#running === running) this.#running = undefined;
+  }
+
+  /** Starts the next round now, or right after the one in progress. */
+  wake(): void {
+    this.wakeWithin(0);
+  }
+
+  /** Starts the next round within `ms` milliseconds. During a round, this applies to the next one. */
+  wakeWithin(ms: number): void {
+    const at = this.clock.monotonic() + ms;
+    if (at >= this.#wakeAt) return;
+    this.#wakeAt = at;
+    // A wake-up does not shorten the wait after a failure.
+    if (this.#failures === 0) this.#sleeping?.abort(WOKEN);
+  }
+
+  /** The longest wait after a failure, in milliseconds. */
+  protected get maxRetryDelay(): number {
+    return MAX_RETRY_MS;
+  }
+
+  /** stop() was called: a long round should end early. */
+  protected get stopping(): boolean {
+    return this.#running?.stopping.signal.aborted ?? false;
+  }
+
+  /** Whether a successful round proves that the cause of earlier errors is gone. A round without work does not. */
+  protected provesRecovery(): boolean {
+    return true;
+  }
+
+  async #loop(stopping: AbortSignal, before: Promise<void> | undefined): Promise<void> {
+    // Also without an earlier loop, the first round starts after start() has returned and set #running.
+    await before;
+    while (!stopping.aborted) {
+      this.#wakeAt = Infinity;
+      const delay = await this.#guardedRound();
+      await this.#sleep(this.clock.monotonic() + delay, stopping);
+    }
+  }
+
+  /** Sleeps until that monotonic time, or until woken. */
+  async #sleep(until: number, stopping: AbortSignal): Promise<void> {
+    while (!stopping.aborted) {
+      const end = this.#failures === 0 ? Math.min(until, this.#wakeAt) : until;
+      const left = end - this.clock.monotonic();
+      if (left <= 0) return;
+      this.#sleeping = new AbortController();
+      await this.clock.sleep(left, this.#sleeping.signal);
+      this.#sleeping = undefined;
+    }
+  }
+
+  async #guardedRound(): Promise<number> {
+    const began = this.clock.monotonic();
+    try {
+      const delay = await this.runOnce();
+      this.events.emit('worker:cycle', {
+        operation: this.name,
+        duration: this.clock.monotonic() - began,
+      });
+      this.#failures = 0;
+      if (this.#reportedFailures > 0 && this.provesRecovery()) {
+        this.events.emit('worker:recovered', { operation: this.name, failures: this.#reportedFailures });
+        this.#reportedFailures = 0;
+      }
+      return delay;
+    } catch (thrown) {
+      this.#failures++;
+      this.#reportedFailures++;
+      const retryIn = retryDelay({ first: FIRST_RETRY_MS, max: this.maxRetryDelay }, this.#failures);
+      this.events.reportError(this.name, thrown, { failures: this.#failures, retryIn });
+      return retryIn;
+    }
+  }
+}

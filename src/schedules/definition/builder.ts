@@ -1,0 +1,375 @@
+import { leaseShape, MAX_ATTEMPTS, type RetryOptions } from '../../config/handler-options.js';
+import type { BaseName, ConstraintName } from '../../config/rule-options.js';
+import type { MisfireOptions, ScheduleOptions } from '../../config/schedule-options.js';
+import type { FieldSchedule } from '../../domain/calendar/field-schedule.js';
+import {
+  FREQUENCIES,
+  type FrequencyName,
+  overridableCron,
+  WEEKDAYS,
+} from '../../domain/calendar/frequencies.js';
+import { nextRuns, occurrencesOf } from '../../domain/calendar/occurrences.js';
+import type { Duration } from '../../domain/duration.js';
+import { ChronosError } from '../../domain/errors.js';
+import { nameFault } from '../../domain/identifiers.js';
+import { type Instant, parseInstant } from '../../domain/instant.js';
+import type { Misfire, Overlap } from '../../domain/schedule/schedule.js';
+import { integer, parse } from '../../domain/validation.js';
+import type { JobContext } from '../../handlers/handler.js';
+import { bindDraft, type BoundDraft, type DispatchFunction, Draft } from '../../jobs/draft.js';
+import type { JobHandle } from '../../jobs/job-handle.js';
+import { BuilderState } from './builder-state.js';
+import type { DefinitionRegistry } from './definition-registry.js';
+import type { Definition, DefinitionInput } from './definition.js';
+import { type HandlerSource, sourceForDefine, sourceForSchedule } from './handler-source.js';
+
+/** `scheduler.schedule(name, handler)`. */
+export function defineSchedule<A>(
+  definitions: DefinitionRegistry,
+  dispatch: DispatchFunction,
+  name: string,
+  handler: unknown,
+): ScheduleBuilder<A> {
+  assertScheduleName(name, 'schedule()');
+  return new ScheduleBuilder<A>(definitions, dispatch, sourceForSchedule(name, handler), null).named(name);
+}
+
+/** `scheduler.define(handler, payload)`: may be named later. */
+export function defineTask<A>(
+  definitions: DefinitionRegistry,
+  dispatch: DispatchFunction,
+  handler: unknown,
+  payload: unknown,
+): ScheduleBuilder<A> {
+  const source = sourceForDefine(handler, payload);
+  const builder = new ScheduleBuilder<A>(definitions, dispatch, source.task, source.payload);
+  definitions.add(builder);
+  return builder;
+}
+
+/** A method for each frequency helper. */
+export type FrequencyMethods<B> = {
+  [K in FrequencyName]: (...args: Parameters<(typeof FREQUENCIES)[K]['cron']>) => B;
+};
+
+/** `mondays()`, `weekdays()` and so on. */
+export type WeekdayMethods<B> = { [K in keyof typeof WEEKDAYS]: () => B };
+
+// The methods of these two types are added to the prototype at the end of this file, from their tables.
+export interface ScheduleBuilder<A>
+  extends FrequencyMethods<ScheduleBuilder<A>>, WeekdayMethods<ScheduleBuilder<A>> {}
+
+/**
+ * Defines when and how something runs. The last frequency is the base; constraints narrow it, in any order, and all of
+ * them must hold. A definition is frozen when the scheduler starts, when a pass runs, and when it is first read.
+ */
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging
+export class ScheduleBuilder<A> {
+  readonly #definitions: DefinitionRegistry;
+  readonly #dispatch: DispatchFunction;
+  readonly #state: BuilderState;
+
+  constructor(
+    definitions: DefinitionRegistry,
+    dispatch: DispatchFunction,
+    task: HandlerSource,
+    payload: unknown,
+  ) {
+    this.#definitions = definitions;
+    this.#dispatch = dispatch;
+    this.#state = new BuilderState(task, payload, definitions.context);
+  }
+
+  /** Completes the definition; from now on it cannot be changed. */
+  freeze(): Definition {
+    return this.#state.freeze((input) => this.#definitions.build(input, this));
+  }
+
+  named(name: string): this {
+    const input = this.#state.mutable('named()');
+    assertScheduleName(name, 'named()');
+    this.#definitions.setName(this, name);
+    input.name = name;
+    return this;
+  }
+
+  /** The payload of its jobs, unless a dispatch passes another. */
+  args(payload: A): this {
+    this.#state.mutable('args()').payload = payload;
+    return this;
+  }
+
+  /** Five or six fields, names (`MON`, `JAN`), or an alias such as `@daily`. */
+  cron(expression: string): this {
+    return this.#base('cron', expression);
+  }
+
+  /** Field by field; all fields must match. */
+  fields(fields: FieldSchedule): this {
+    return this.#base('fields', fields);
+  }
+
+  /** A named rule: `EVERY_HOUR`, or one of the Scheduler's `symbols`. */
+  symbol(symbol: string): this {
+    return this.#base('symbol', symbol);
+  }
+
+  /** An interval in real time, from `startsAt` or from when the schedule was first stored. */
+  every(interval: Duration): this {
+    return this.#base('every', interval);
+  }
+
+  seconds(values: number | readonly number[]): this {
+    return this.#constrain('seconds', values);
+  }
+
+  minutes(values: number | readonly number[]): this {
+    return this.#constrain('minutes', values);
+  }
+
+  hours(values: number | readonly number[]): this {
+    return this.#constrain('hours', values);
+  }
+
+  /** Days of the month. */
+  days(values: number | readonly number[]): this {
+    return this.#constrain('days', values);
+  }
+
+  months(values: number | readonly number[]): this {
+    return this.#constrain('months', values);
+  }
+
+  /** 0 is Sunday. */
+  daysOfWeek(values: number | readonly number[]): this {
+    return this.#constrain('weekdays', values, 'daysOfWeek()');
+  }
+
+  /** Times of the day, both included; may pass midnight. */
+  between(from: string, to: string): this {
+    this.#state.addTimeWindow([from, to], 'between()');
+    return this;
+  }
+
+  /** Days without a run: `'2026-12-24'`, or `'12-25'` for every year. Repeated calls add days. */
+  except(...dates: (string | readonly string[])[]): this {
+    const { except = [] } = this.#state.mutable('except()').options;
+    return this.#set('except', [...except, ...dates.flat()]);
+  }
+
+  timezone(timezone: string): this {
+    return this.#set('timezone', timezone);
+  }
+
+  startsAt(startsAt: Instant): this {
+    return this.#set('startsAt', startsAt);
+  }
+
+  endsAt(endsAt: Instant): this {
+    return this.#set('endsAt', endsAt);
+  }
+
+  maxRuns(maxRuns: number): this {
+    return this.#set('maxRuns', maxRuns);
+  }
+
+  /** Delays each run by up to this much, evenly spread. */
+  jitter(jitter: Duration): this {
+    return this.#set('jitter', jitter);
+  }
+
+  /** The queue of its jobs. Without one, a pass runs them inline. */
+  queue(queue: string): this {
+    return this.#set('queue', queue);
+  }
+
+  priority(priority: number): this {
+    return this.#set('priority', priority);
+  }
+
+  retries(retries: RetryOptions): this {
+    const { retries: before } = this.#state.mutable('retries()').options;
+    return this.#set('retries', { ...before, ...retries });
+  }
+
+  /** This many retries after the first attempt. */
+  maxRetries(retries: number): this {
+    const { retries: before } = this.#state.mutable('maxRetries()').options;
+    parse(integer(0, MAX_ATTEMPTS - 1), retries, 'maxRetries()', 'INVALID_SCHEDULE');
+    return this.#set('retries', { ...before, max: retries + 1 }, 'maxRetries()');
+  }
+
+  /** Longest time of one attempt. */
+  timeout(timeout: Duration): this {
+    return this.#set('timeout', timeout);
+  }
+
+  /** How long the lock on one of its jobs lasts without renewal. */
+  lease(lease: Duration): this {
+    const input = this.#state.mutable('lease()');
+    parse(leaseShape, lease, 'lease()', 'INVALID_SCHEDULE');
+    input.lease = lease;
+    return this;
+  }
+
+  /** Longest time of one run, over all its attempts. */
+  maxRunningTime(maxRunningTime: Duration): this {
+    return this.#set('maxRunningTime', maxRunningTime);
+  }
+
+  /** The default: while a run is not finished, further occurrences are skipped. `false` lets them overlap. */
+  singleInstance(single = true): this {
+    return this.overlap(single ? 'skip' : 'allow');
+  }
+
+  overlap(overlap: Overlap): this {
+    return this.#set('overlap', overlap);
+  }
+
+  onMisfire(policy: Misfire['policy'], limits: Omit<MisfireOptions, 'policy'> = {}): this {
+    return this.#set('misfire', { ...limits, policy }, 'onMisfire()');
+  }
+
+  enabled(enabled = true): this {
+    return this.#set('enabled', enabled);
+  }
+
+  disable(): this {
+    return this.enabled(false);
+  }
+
+  /** Runs only if the Scheduler's `environment` is one of these. An empty list means everywhere. */
+  environments(...environments: (string | readonly string[])[]): this {
+    return this.#set('environments', environments.flat());
+  }
+
+  /** A pass runs it after these, which may be defined later. */
+  dependsOn(...names: (string | readonly string[])[]): this {
+    this.#state.mutable('dependsOn()').dependsOn.push(...names.flat());
+    return this;
+  }
+
+  /** Evaluated before a job runs; the job is skipped unless every filter returns true. */
+  when(filter: boolean | ((args: A, job: JobContext) => boolean | Promise<boolean>)): this {
+    return this.#addHook('when', typeof filter === 'boolean' ? () => filter : filter);
+  }
+
+  /** Evaluated before a job runs; the job is skipped if any filter returns true. */
+  skip(filter: boolean | ((args: A, job: JobContext) => boolean | Promise<boolean>)): this {
+    return this.#addHook('skip', typeof filter === 'boolean' ? () => filter : filter);
+  }
+
+  /** Runs before the handler. An error fails the attempt. */
+  before(hook: (args: A, job: JobContext) => unknown): this {
+    return this.#addHook('before', hook);
+  }
+
+  /** Runs after a completed attempt. */
+  onSuccess(hook: (args: A, job: JobContext, result: unknown) => unknown): this {
+    return this.#addHook('onSuccess', hook);
+  }
+
+  /** Runs after a failed attempt. */
+  onError(hook: (error: Error, args: A, job: JobContext) => unknown): this {
+    return this.#addHook('onError', hook);
+  }
+
+  /** Runs after every attempt. */
+  after(hook: (args: A, job: JobContext) => unknown): this {
+    return this.#addHook('after', hook);
+  }
+
+  /** The next `count` occurrences after `from` (default: now). Freezes the definition. */
+  nextRuns(count: number, from?: Instant): Date[] {
+    const { context } = this.#definitions;
+    const start =
+      from === undefined ? this.#definitions.now() : parseInstant(from, context.timezone, 'nextRuns() from');
+    const { rule, maxRuns } = this.freeze().schedule;
+    return rule === null ? [] : nextRuns(occurrencesOf(rule, start), count, start, maxRuns ?? Infinity);
+  }
+
+  /** Runs it once more, after a delay, in addition to its schedule: `….delay('10s').dispatch()`. */
+  delay(delay: Duration): BoundDraft {
+    return bindDraft(new Draft<string>(this.#dispatch).delay(delay), this.#dispatchableName());
+  }
+
+  /** Runs it once more, at this instant, in addition to its schedule. */
+  at(when: Instant): BoundDraft {
+    return bindDraft(new Draft<string>(this.#dispatch).at(when), this.#dispatchableName());
+  }
+
+  /** Runs it once more, now, in addition to its schedule. */
+  async dispatch(payload?: A): Promise<JobHandle> {
+    return this.#dispatch(this.#dispatchableName(), payload, {});
+  }
+
+  #dispatchableName(): string {
+    const { name, isUnnamedClosure } = this.freeze();
+    if (!isUnnamedClosure) return name;
+    throw new ChronosError(
+      'INVALID_SCHEDULE',
+      'an unnamed closure cannot be dispatched: name it with named(), so that workers find its code',
+    );
+  }
+
+  /** Called by the methods that are generated from FREQUENCIES. */
+  protected frequency(name: FrequencyName, markedCron: () => string): this {
+    this.#state.mutable(`${name}()`);
+    const { cron, overridable } = overridableCron(markedCron());
+    this.#state.setBase({ cron }, `${name}()`, overridable);
+    return this;
+  }
+
+  /** Called by the methods that are generated from WEEKDAYS. */
+  protected onDays(name: string, days: readonly number[]): this {
+    return this.#constrain('weekdays', days, `${name}()`);
+  }
+
+  #base<K extends BaseName>(name: K, value: ScheduleOptions[K]): this {
+    this.#state.setBase({ [name]: value }, `${name}()`);
+    return this;
+  }
+
+  #constrain(name: ConstraintName, values: number | readonly number[], where = `${name}()`): this {
+    this.#state.addConstraint(name, values, where);
+    return this;
+  }
+
+  #set<K extends keyof ScheduleOptions>(name: K, value: ScheduleOptions[K], where = `${name}()`): this {
+    this.#state.set({ [name]: value }, where);
+    return this;
+  }
+
+  #addHook(kind: keyof DefinitionInput['hooks'], fn: unknown): this {
+    this.#state.addHook(kind, fn);
+    return this;
+  }
+}
+
+interface GeneratedMethods {
+  frequency(name: string, markedCron: () => string): unknown;
+  onDays(name: string, days: readonly number[]): unknown;
+}
+
+for (const [name, { cron }] of Object.entries(FREQUENCIES)) {
+  const toCron = cron as (...args: unknown[]) => string;
+  Object.defineProperty(ScheduleBuilder.prototype, name, {
+    value: function (this: GeneratedMethods, ...args: unknown[]) {
+      return this.frequency(name, () => toCron(...args));
+    },
+  });
+}
+
+for (const [name, days] of Object.entries(WEEKDAYS)) {
+  Object.defineProperty(ScheduleBuilder.prototype, name, {
+    value: function (this: GeneratedMethods) {
+      return this.onDays(name, days);
+    },
+  });
+}
+
+function assertScheduleName(name: unknown, where: string): void {
+  const fault = nameFault(name);
+  if (fault !== undefined)
+    throw new ChronosError('INVALID_SCHEDULE', `${where}: the name of a schedule ${fault}`);
+}

@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto';
+import { DEFAULT_QUEUE, type ResolvedOptions } from '../../config/options.js';
+import type { Clock } from '../../domain/clock.js';
+import { type JobDocument, newJob } from '../../domain/job/job.js';
+import { groupBy } from '../../domain/language.js';
+import { runnableNow } from '../../domain/schedule/overlap.js';
+import { skipsOf } from '../../domain/schedule/pending.js';
+import {
+  jitterOf,
+  type PendingRun,
+  type PendingSkip,
+  type ScheduleDocument,
+} from '../../domain/schedule/schedule.js';
+import type { JobActions } from '../../jobs/job-actions.js';
+import type { EventBus } from '../../runtime/event-bus.js';
+import type { Store } from '../../store/store.js';
+import type { WorkerEngine } from '../../worker/engine.js';
+import type { PlannedSchedule } from './schedule-planner.js';
+
+export interface PlanExecutorDeps {
+  store: Pick<Store, 'removePending' | 'enqueueMany' | 'recordSkips'>;
+  clock: Clock;
+  events: EventBus;
+  options: Pick<ResolvedOptions, 'executionRetention'>;
+}
+
+/**
+ * Executes stored plans: inserts the jobs of pending runs, records skips, and removes both from the schedule. Any
+ * process may do this, also a second time: the job id is the occurrence, so there is never a second job.
+ */
+export class PlanExecutor {
+  readonly #deps: PlanExecutorDeps;
+  readonly #jobs: Pick<JobActions, 'cancel'>;
+  readonly #engine: Pick<WorkerEngine, 'wake'>;
+
+  constructor(deps: PlanExecutorDeps, jobs: Pick<JobActions, 'cancel'>, engine: Pick<WorkerEngine, 'wake'>) {
+    this.#deps = deps;
+    this.#jobs = jobs;
+    this.#engine = engine;
+  }
+
+  /** Returns the jobs it inserted. */
+  async execute(planned: readonly PlannedSchedule[], now: Date): Promise<JobDocument[]> {
+    const runs = planned.flatMap(({ schedule, plan }) =>
+      runnableNow(schedule, plan).map((run) => ({ schedule, run })),
+    );
+    const { inserted, failed } = await this.#insert(
+      runs.map(({ schedule, run }) => createOccurrenceJob(schedule, run, now)),
+    );
+    await this.#removePending(
+      'run',
+      runs.filter(({ run }) => !failed.has(run.id)).map(({ schedule, run }) => [schedule._id, run.id]),
+    );
+    await this.recordSkipsAndCancels(planned);
+    return inserted;
+  }
+
+  /** Everything of a plan except its runs. */
+  async recordSkipsAndCancels(planned: readonly PlannedSchedule[]): Promise<void> {
+    await this.#recordSkips(
+      planned.flatMap(({ schedule, plan: { pending } }) =>
+        skipsOf(pending).map((skip) => ({ schedule, skip })),
+      ),
+    );
+    for (const { plan } of planned) {
+      if (plan.cancel !== null)
+        await this.#jobs.cancel(plan.cancel, 'replaced by a newer run of its schedule');
+    }
+  }
+
+  async removeRun(schedule: ScheduleDocument, runId: string): Promise<void> {
+    await this.#removePending('run', [[schedule._id, runId]]);
+  }
+
+  /** A run whose job cannot be inserted stays pending and is tried again. The others are inserted. */
+  async #insert(jobs: readonly JobDocument[]): Promise<{ inserted: JobDocument[]; failed: Set<string> }> {
+    const { store, events, clock } = this.#deps;
+    const inserted: JobDocument[] = [];
+    const failed = new Set<string>();
+    if (jobs.length === 0) return { inserted, failed };
+    const results = await store.enqueueMany(jobs).catch((error: unknown) => {
+      events.emit('schedule:pushed', { pushed: 0, failed: jobs.length });
+      throw error;
+    });
+    for (const [index, job] of jobs.entries()) {
+      const result = results[index];
+      if (result === undefined || 'error' in result) {
+        failed.add(job._id);
+        events.reportError('insert job', result?.error ?? new Error('no result'), { subject: job._id });
+      } else if (!result.duplicate) inserted.push(job);
+    }
+    events.emit('schedule:pushed', { pushed: inserted.length, failed: failed.size });
+    for (const { _id: jobId, schedule, scheduledFor } of inserted) {
+      if (schedule === null || scheduledFor === null) continue;
+      const late = clock.now().getTime() - scheduledFor.getTime();
+      events.emit('schedule:due', { scheduleId: schedule, jobId, scheduledFor, late });
+    }
+    if (inserted.length > 0) this.#engine.wake();
+    return { inserted, failed };
+  }
+
+  /** A skip that MongoDB rejects is reported and dropped: it would fail forever. */
+  async #recordSkips(skips: readonly { schedule: ScheduleDocument; skip: PendingSkip }[]): Promise<void> {
+    const { store, events, options } = this.#deps;
+    if (skips.length === 0) return;
+    const rejected = await store.recordSkips(
+      skips.map(({ schedule, skip: { kind: _, id, ...skip } }) => ({
+        _id: id,
+        scheduleId: schedule._id,
+        ...skip,
+        expiresAt: new Date(skip.since.getTime() + options.executionRetention),
+      })),
+    );
+    for (const [id, error] of rejected) events.reportError('record skip', error, { subject: id });
+    await this.#removePending(
+      'skip',
+      skips.map(({ schedule, skip }) => [schedule._id, skip.id]),
+    );
+    for (const { schedule, skip } of skips) {
+      const { at: from, until, count, reason, runningFor } = skip;
+      events.emit('schedule:skipped', { scheduleId: schedule._id, from, until, count, reason, runningFor });
+    }
+  }
+
+  async #removePending(kind: 'run' | 'skip', entries: readonly (readonly [string, string])[]): Promise<void> {
+    if (entries.length === 0) return;
+    const bySchedule = groupBy(entries, ([scheduleId]) => scheduleId);
+    await this.#deps.store.removePending(
+      [...bySchedule].map(([scheduleId, group]) => ({ scheduleId, kind, ids: group.map(([, id]) => id) })),
+    );
+  }
+}
+
+/** The job of an occurrence. It is due at the time of the occurrence, even if it is inserted later. */
+export function createOccurrenceJob(
+  schedule: ScheduleDocument,
+  { id, at }: PendingRun,
+  now: Date,
+): JobDocument {
+  const { taskType, queue, priority, payload, retries, timeout, maxRunningTime, userId, jitter } = schedule;
+  return newJob({
+    _id: id,
+    taskType,
+    queue: queue ?? DEFAULT_QUEUE,
+    priority,
+    payload,
+    nextRunAt: new Date(at.getTime() + jitterOf(id, jitter)),
+    createdAt: now,
+    retries,
+    timeout,
+    maxRunningTime,
+    schedule: schedule._id,
+    scheduledFor: at,
+    userId,
+    nonce: randomUUID(),
+  });
+}

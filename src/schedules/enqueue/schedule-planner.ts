@@ -1,0 +1,147 @@
+import { randomUUID } from 'node:crypto';
+import { type Occurrences, occurrencesOf } from '../../domain/calendar/occurrences.js';
+import { ChronosError, toError } from '../../domain/errors.js';
+import { isFinished, runningSince } from '../../domain/job/job.js';
+import { runnableNow } from '../../domain/schedule/overlap.js';
+import { type ActiveRun, skipsOf } from '../../domain/schedule/pending.js';
+import { plan, type Plan } from '../../domain/schedule/plan.js';
+import type { ScheduleDocument } from '../../domain/schedule/schedule.js';
+import type { EventBus } from '../../runtime/event-bus.js';
+import type { RunState } from '../../store/jobs/find.js';
+import type { Store } from '../../store/store.js';
+
+export interface SchedulePlannerDeps {
+  store: Pick<Store, 'storeDecisions' | 'findRunStates' | 'changeSchedule'>;
+  events: EventBus;
+}
+
+/** A schedule as it was read, and the plan for it. */
+export interface PlannedSchedule {
+  schedule: ScheduleDocument;
+  plan: Plan;
+}
+
+export interface StoredPlans {
+  stored: PlannedSchedule[];
+  /** How many were not stored because another process changed the schedule first. */
+  conflicts: number;
+  /** Ids of schedules that this process cannot plan, or whose plan MongoDB rejects. */
+  unplannable: string[];
+}
+
+/**
+ * Decides which runs of a schedule are due. The decision is stored by one compare-and-set before anything else happens.
+ * From then on any process can execute it, so a crash in between loses nothing.
+ */
+export class SchedulePlanner {
+  readonly #deps: SchedulePlannerDeps;
+
+  constructor(deps: SchedulePlannerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Plans each schedule and stores the plans that change something. A schedule that fails does not affect the others. */
+  async decide(schedules: readonly ScheduleDocument[], now: Date): Promise<StoredPlans> {
+    const planned: PlannedSchedule[] = [];
+    const failed: string[] = [];
+    for (const { schedule, active, isStale } of await loadSnapshots(this.#deps.store, schedules)) {
+      try {
+        const made = plan(schedule, activeOccurrences(schedule), active, now);
+        if (isStale || changesSomething(schedule, made)) planned.push({ schedule, plan: made });
+      } catch (thrown) {
+        if (!(await this.#disable(schedule, toError(thrown), now))) failed.push(schedule._id);
+      }
+    }
+    const result = await this.store(planned);
+    return { ...result, unplannable: [...failed, ...result.unplannable] };
+  }
+
+  async store(planned: readonly PlannedSchedule[]): Promise<StoredPlans> {
+    const { store, events } = this.#deps;
+    if (planned.length === 0) return { stored: [], conflicts: 0, unplannable: [] };
+    const { stored, rejected } = await store.storeDecisions(randomUUID(), planned);
+    for (const [scheduleId, error] of rejected)
+      events.reportError('plan schedule', error, { subject: scheduleId });
+    const conflicts = planned.length - stored.size - rejected.size;
+    events.emit('schedule:decided', { won: stored.size, lost: conflicts, refused: rejected.size });
+    if (conflicts > 0) events.emit('schedule:contended', { won: stored.size, lost: conflicts });
+    return {
+      stored: planned.filter(({ schedule }) => stored.has(schedule._id)),
+      conflicts,
+      unplannable: [...rejected.keys()],
+    };
+  }
+
+  /**
+   * Disables a schedule whose rule is invalid, until somebody changes it. Returns false for any other error: it may
+   * concern only this process (such as a time zone it does not know), and others may still run the schedule.
+   */
+  async #disable(schedule: ScheduleDocument, error: Error, now: Date): Promise<boolean> {
+    const { store, events } = this.#deps;
+    if (!(error instanceof ChronosError)) {
+      events.reportError('plan schedule', error, { subject: schedule._id });
+      return false;
+    }
+    const disabledReason = error.message;
+    const fields = { isActive: false, disabledReason, decision: randomUUID(), updatedAt: now };
+    if (await store.changeSchedule(schedule, fields)) {
+      events.emit('schedule:disabled', { scheduleId: schedule._id, reason: disabledReason });
+    }
+    return true;
+  }
+}
+
+/** Also true if there is something to execute: the process that decided it may have crashed. */
+function changesSomething(schedule: ScheduleDocument, made: Plan): boolean {
+  return (
+    skipsOf(made.pending).length > 0 ||
+    runnableNow(schedule, made).length > 0 ||
+    made.active !== schedule.active ||
+    made.cancel !== null ||
+    made.nextRunAt?.getTime() !== schedule.nextRunAt?.getTime() ||
+    made.pending.length !== schedule.pending.length
+  );
+}
+
+/** Everything that a plan depends on. */
+export interface ScheduleSnapshot {
+  schedule: ScheduleDocument;
+  /** The current run, unless it is finished. */
+  active: ActiveRun | null;
+  /** The current run is still pending although its job exists: a process crashed before it could remove it. */
+  isStale: boolean;
+}
+
+export async function loadSnapshots(
+  store: Pick<Store, 'findRunStates'>,
+  schedules: readonly ScheduleDocument[],
+): Promise<ScheduleSnapshot[]> {
+  const ids = schedules.flatMap(({ active }) => active ?? []);
+  const runs = ids.length === 0 ? new Map<string, RunState>() : await store.findRunStates(ids);
+  return schedules.map((schedule) => {
+    const { active, pending } = schedule;
+    const exists = active !== null && runs.has(active);
+    const open = exists ? pending.filter(({ kind, id }) => kind === 'skip' || id !== active) : pending;
+    const isStale = open.length < pending.length;
+    return { schedule: { ...schedule, pending: open }, active: activeRun(schedule, runs), isStale };
+  });
+}
+
+/** A paused or disabled schedule has no occurrences; its pending runs are still executed. */
+export function activeOccurrences({ isActive, rule, anchor }: ScheduleDocument): Occurrences {
+  return isActive && rule !== null ? occurrencesOf(rule, anchor) : { next: () => null };
+}
+
+function activeRun(
+  { overlap, active, pending }: ScheduleDocument,
+  runs: ReadonlyMap<string, RunState>,
+): ActiveRun | null {
+  if (active === null || overlap === 'allow') return null;
+  const run = runs.get(active);
+  if (run === undefined) {
+    // Its job is not inserted yet, or was pruned, and so finished long ago.
+    const entry = pending.find(({ kind, id }) => kind === 'run' && id === active);
+    return entry === undefined ? null : { id: active, since: entry.since };
+  }
+  return isFinished(run.status) ? null : { id: active, since: runningSince(run) };
+}

@@ -1,0 +1,248 @@
+import { DEFAULT_QUEUE, type ResolvedOptions } from '../../config/options.js';
+import { occurrencesWithin } from '../../domain/calendar/occurrences.js';
+import type { Clock } from '../../domain/clock.js';
+import { toError } from '../../domain/errors.js';
+import { type JobDocument, type JobStatus, LOCKED_STATUSES, runningSince } from '../../domain/job/job.js';
+import { runnableNow } from '../../domain/schedule/overlap.js';
+import {
+  type ActiveRun,
+  pendingSkip,
+  runsOf,
+  singleOccurrence,
+  skipsOf,
+} from '../../domain/schedule/pending.js';
+import { type Plan, planTrigger } from '../../domain/schedule/plan.js';
+import { occurrenceId, type ScheduleDocument } from '../../domain/schedule/schedule.js';
+import { isResultUnknown } from '../../store/mongo-errors.js';
+import type { Store } from '../../store/store.js';
+import type { WorkerEngine } from '../../worker/engine.js';
+import type { DefinitionRegistry } from '../definition/definition-registry.js';
+import { type Definition, isInline } from '../definition/definition.js';
+import { type PlanExecutor, createOccurrenceJob } from '../enqueue/plan-executor.js';
+import {
+  type PlannedSchedule,
+  type SchedulePlanner,
+  type StoredPlans,
+  activeOccurrences,
+  loadSnapshots,
+} from '../enqueue/schedule-planner.js';
+import {
+  entry,
+  stillRunningEntry,
+  existingJobEntry,
+  type PassEntry,
+  skipEntry,
+  skippedHere,
+  skippedInactive,
+  waitingEntry,
+  nothingDueEntry,
+} from './pass-entry.js';
+
+/** How often a plan is tried again because another process was first. */
+const MAX_CONFLICTS = 5;
+
+export interface DefinitionPassDeps {
+  store: Pick<Store, 'findSchedule' | 'findJob' | 'findRunStates'>;
+  clock: Clock;
+  definitions: DefinitionRegistry;
+  options: Pick<ResolvedOptions, 'environment' | 'queues'>;
+}
+
+/** A stored plan, or the reason why there is nothing to do. */
+type Step = { planned: PlannedSchedule } | { planned?: never; reason: PassEntry };
+
+/**
+ * Runs every definition once, in the order of their dependencies: inline, with one attempt each, if it has no queue,
+ * otherwise by enqueuing a job. The occurrences are those that workers see, so each runs once, in a pass or in a worker.
+ */
+export class DefinitionPass {
+  readonly #deps: DefinitionPassDeps;
+  readonly #planner: SchedulePlanner;
+  readonly #executor: PlanExecutor;
+  readonly #engine: Pick<WorkerEngine, 'runInline' | 'isStopped'>;
+
+  constructor(
+    deps: DefinitionPassDeps,
+    planner: SchedulePlanner,
+    executor: PlanExecutor,
+    engine: Pick<WorkerEngine, 'runInline' | 'isStopped'>,
+  ) {
+    this.#deps = deps;
+    this.#planner = planner;
+    this.#executor = executor;
+    this.#engine = engine;
+  }
+
+  /** A definition that fails does not stop the others. `at`: run what is due at this instant instead of now. */
+  async run(at: Date | undefined): Promise<PassEntry[]> {
+    const { definitions, options } = this.#deps;
+    const entries: PassEntry[] = [];
+    for (const definition of definitions.inOrder()) {
+      if (this.#engine.isStopped) break;
+      try {
+        const reason = skippedHere(definition, options.environment);
+        entries.push(...(reason === undefined ? await this.#evaluate(definition, at) : [reason]));
+      } catch (error) {
+        if (this.#engine.isStopped) break;
+        // Without the database, the other definitions would fail too.
+        if (isResultUnknown(error)) throw error;
+        entries.push(entry(definition.name, 'failed', toError(error).message));
+      }
+    }
+    return entries;
+  }
+
+  async #evaluate(definition: Definition, at: Date | undefined): Promise<PassEntry[]> {
+    // One time for all rounds: what becomes due while this pass runs is left to the next one.
+    const now = this.#deps.clock.now();
+    const entries: PassEntry[] = [];
+    let step = await this.#planNext(definition, at, now);
+    while (step.planned !== undefined) {
+      const { schedule, plan } = step.planned;
+      entries.push(...(await this.#execute(definition, step.planned, now)));
+      if (entries.length === 0) return [await this.#explainWaiting(schedule, now)];
+      // Runs that must not overlap are planned one by one: now that this one has ended, the next may start.
+      const hasRunInline = isInline(definition) && runnableNow(schedule, plan).length > 0;
+      if (at !== undefined || !hasRunInline || this.#engine.isStopped) return entries;
+      step = await this.#planNext(definition, at, now, { isFirst: false });
+    }
+    return entries.length > 0 ? entries : [step.reason];
+  }
+
+  async #planNext(
+    { name }: Definition,
+    at: Date | undefined,
+    now: Date,
+    { isFirst } = { isFirst: true },
+  ): Promise<Step> {
+    const { store, clock } = this.#deps;
+    for (let tries = 0; tries < MAX_CONFLICTS; tries++) {
+      const schedule = await store.findSchedule(name);
+      if (schedule === null) return { reason: entry(name, 'skipped', 'not registered') };
+      const reason =
+        skippedInactive(schedule) ?? (at && (await existingEntryAt(store, schedule, at, clock.now())));
+      if (reason !== undefined) return { reason };
+      const [nextRun] = runsOf(schedule.pending);
+      if (!isFirst && nextRun !== undefined && nextRun.at > now) return { reason: waitingEntry(name) };
+      const { stored, conflicts } = await this.#plan(schedule, at, now);
+      if (stored[0] !== undefined) return { planned: stored[0] };
+      if (conflicts === 0) return { reason: nothingDueEntry(schedule) };
+    }
+    return { reason: entry(name, 'skipped', 'planned by another process at the same time') };
+  }
+
+  async #plan(
+    schedule: ScheduleDocument,
+    at: Date | undefined,
+    now: Date,
+  ): Promise<Pick<StoredPlans, 'stored' | 'conflicts'>> {
+    if (at === undefined) {
+      const isDue = (schedule.nextRunAt !== null && schedule.nextRunAt <= now) || schedule.pending.length > 0;
+      return this.#planner.decide(isDue ? [schedule] : [], now);
+    }
+    const snapshots = await loadSnapshots(this.#deps.store, [schedule]);
+    const planned = snapshots.flatMap((snapshot) => {
+      const plan = planAt(snapshot.schedule, snapshot.active, at);
+      return plan === undefined ? [] : { schedule: snapshot.schedule, plan };
+    });
+    return this.#planner.store(planned);
+  }
+
+  /** The plan contains no new run and no skip: the current run is the occurrence itself, or runs wait for it. */
+  async #explainWaiting(schedule: ScheduleDocument, now: Date): Promise<PassEntry> {
+    const [snapshot] = await loadSnapshots(this.#deps.store, [schedule]);
+    if (snapshot?.active == null || schedule.overlap !== 'skip') return waitingEntry(schedule._id);
+    const { id, since } = snapshot.active;
+    return stillRunningEntry(schedule._id, now.getTime() - since.getTime(), id);
+  }
+
+  async #execute(definition: Definition, planned: PlannedSchedule, now: Date): Promise<PassEntry[]> {
+    const { name } = definition;
+    const runs = isInline(definition)
+      ? await this.#runInline(name, planned, now)
+      : await this.#enqueue(name, planned, now);
+    return [...runs, ...skipsOf(planned.plan.pending).map((skip) => skipEntry(name, skip))];
+  }
+
+  async #enqueue(name: string, planned: PlannedSchedule, now: Date): Promise<PassEntry[]> {
+    const jobs = await this.#executor.execute([planned], now);
+    const inserted = new Set(jobs.map(({ _id }) => _id));
+    return runnableNow(planned.schedule, planned.plan).map(({ id, at }) =>
+      inserted.has(id) ? entry(name, 'enqueued', null, id, at) : existingJobEntry(name, id, at),
+    );
+  }
+
+  async #runInline(name: string, planned: PlannedSchedule, now: Date): Promise<PassEntry[]> {
+    const { queues } = this.#deps.options;
+    const { schedule, plan } = planned;
+    await this.#executor.recordSkipsAndCancels([planned]);
+    // A queue of this process, so that its next pass finds an inline run that crashed.
+    const queue = queues.includes(DEFAULT_QUEUE) ? DEFAULT_QUEUE : (queues[0] ?? DEFAULT_QUEUE);
+    const entries: PassEntry[] = [];
+    for (const run of runnableNow(schedule, plan)) {
+      const job = createOccurrenceJob(schedule, run, now);
+      const once = { ...job, queue, nextRunAt: run.at, retries: { ...job.retries, max: 1 } };
+      entries.push(await this.#runJob(name, once));
+      await this.#executor.removeRun(schedule, run.id);
+    }
+    return entries;
+  }
+
+  async #runJob(name: string, job: JobDocument): Promise<PassEntry> {
+    const { _id: id, scheduledFor } = job;
+    if (!(await this.#engine.runInline(job))) return existingJobEntry(name, id, scheduledFor);
+    const ended = await this.#deps.store.findJob(id);
+    switch (ended?.status) {
+      case 'COMPLETED':
+        return entry(name, 'run', null, id, scheduledFor);
+      case 'FAILED':
+        return entry(name, 'failed', ended.error?.message ?? 'failed', id, scheduledFor);
+      case 'CANCELLED': {
+        const reason = ended.skipReason === null ? 'cancelled' : `filter: ${ended.skipReason}`;
+        return entry(name, 'skipped', reason, id, scheduledFor);
+      }
+      default:
+        return entry(name, 'run', `not finished: ${ended?.status ?? 'gone'}`, id, scheduledFor);
+    }
+  }
+}
+
+// What is due at an instant other than now.
+
+/** Searches back one minute: system cron runs a pass every minute. */
+const TICK_MS = 60_000;
+
+const LOCKED: readonly JobStatus[] = LOCKED_STATUSES;
+
+/** The entry of an occurrence that already has a job. */
+export async function existingEntryAt(
+  store: Pick<Store, 'findJob'>,
+  schedule: ScheduleDocument,
+  at: Date,
+  now: Date,
+): Promise<PassEntry | undefined> {
+  const due = dueAt(schedule, at);
+  const job = due && (await store.findJob(occurrenceId(schedule._id, due)));
+  if (due === undefined || job == null) return undefined;
+  if (!LOCKED.includes(job.status)) return existingJobEntry(schedule._id, job._id, due);
+  const runningFor = now.getTime() - runningSince(job).getTime();
+  return stillRunningEntry(schedule._id, runningFor, job._id, due);
+}
+
+/** Applies the overlap policy to the occurrence that is due at the instant. Undefined if there is none. */
+export function planAt(schedule: ScheduleDocument, active: ActiveRun | null, at: Date): Plan | undefined {
+  const due = dueAt(schedule, at);
+  if (due === undefined) return undefined;
+  const id = occurrenceId(schedule._id, due);
+  const triggered = planTrigger(schedule, id, active, due);
+  if (triggered !== null) return triggered;
+  const { nextRunAt, lastRunAt, runs, pending } = schedule;
+  const skip = pendingSkip(id, { ...singleOccurrence(due), reason: 'overlap' }, active, at);
+  return { nextRunAt, lastRunAt, runs, pending: [...pending, skip], active: schedule.active, cancel: null };
+}
+
+/** The last occurrence in the minute that ends with the instant. */
+function dueAt(schedule: ScheduleDocument, at: Date): Date | undefined {
+  const first = new Date(at.getTime() - TICK_MS + 1);
+  return [...occurrencesWithin(activeOccurrences(schedule), first, at)].at(-1);
+}

@@ -1,0 +1,169 @@
+import { randomUUID } from 'node:crypto';
+import type { ResolvedOptions } from '../../config/options.js';
+import { occurrencesOf, occurrencesWithin } from '../../domain/calendar/occurrences.js';
+import type { Clock } from '../../domain/clock.js';
+import { ChronosError } from '../../domain/errors.js';
+import { type Instant, parseInstant } from '../../domain/instant.js';
+import { pendingRun, runsOf } from '../../domain/schedule/pending.js';
+import { planBackfill, planTrigger } from '../../domain/schedule/plan.js';
+import { occurrenceId, type ScheduleDocument } from '../../domain/schedule/schedule.js';
+import { retryOnConflict } from '../../runtime/retry.js';
+import type { Store } from '../../store/store.js';
+import type { PlanExecutor } from '../enqueue/plan-executor.js';
+import type { ScheduleEnqueuer } from '../enqueue/schedule-enqueuer.js';
+import { loadSnapshots, type PlannedSchedule, type SchedulePlanner } from '../enqueue/schedule-planner.js';
+import { findValidSchedule } from './stored-schedule-check.js';
+
+const MAX_BACKFILLED = 1000;
+const MAX_PREVIEWED = 20_000;
+/** Occurrences per piece of a preview. Far below MAX_BACKFILLED, because the schedule may change in the meantime. */
+const PIECE = 200;
+
+/** `jobId` runs now, or waits for the active run to end if runs must not overlap. */
+export type TriggerAnswer =
+  | { triggered: true; jobId: string }
+  | { triggered: false; reason: 'running'; jobId: string; runningFor: number }
+  | { triggered: false; reason: 'notFound' };
+
+export interface BackfillAnswer {
+  occurrences: number;
+  /** How many of them already had a job. */
+  existing: number;
+}
+
+export interface BackfillPreview extends BackfillAnswer {
+  /** Call `backfill()` with one after the other: none has more occurrences than one call accepts. */
+  pieces: { from: Date; to: Date }[];
+}
+
+export interface ManualRunsDeps {
+  store: Pick<Store, 'findSchedule' | 'findRunStates'>;
+  clock: Clock;
+  options: Pick<ResolvedOptions, 'timezone'>;
+}
+
+/** Runs of a schedule that somebody requests. They are planned and executed like those of its calendar. */
+export class ManualRuns {
+  readonly #deps: ManualRunsDeps;
+  readonly #planner: SchedulePlanner;
+  readonly #executor: PlanExecutor;
+  readonly #enqueuer: Pick<ScheduleEnqueuer, 'checkSchedule'>;
+
+  constructor(
+    deps: ManualRunsDeps,
+    planner: SchedulePlanner,
+    executor: PlanExecutor,
+    enqueuer: Pick<ScheduleEnqueuer, 'checkSchedule'>,
+  ) {
+    this.#deps = deps;
+    this.#planner = planner;
+    this.#executor = executor;
+    this.#enqueuer = enqueuer;
+  }
+
+  /** Runs it once now, in addition to its occurrences and according to its overlap policy. Also while it is paused. */
+  async trigger(id: string): Promise<TriggerAnswer> {
+    const { store, clock } = this.#deps;
+    return retryOnConflict(`the schedule '${id}'`, async (): Promise<TriggerAnswer | undefined> => {
+      const found = await findValidSchedule(store, id);
+      const [snapshot] = found === null ? [] : await loadSnapshots(store, [found]);
+      if (snapshot === undefined) return { triggered: false, reason: 'notFound' };
+      const { schedule, active } = snapshot;
+      const now = clock.now();
+      const jobId = `${id}!${randomUUID()}`;
+      const plan = planTrigger(schedule, jobId, active, now);
+      if (plan === null) {
+        // If no run is active, another one is about to start.
+        const blocking = active ?? runsOf(schedule.pending)[0];
+        const runningFor = now.getTime() - (blocking?.since ?? now).getTime();
+        return { triggered: false, reason: 'running', jobId: blocking?.id ?? '', runningFor };
+      }
+      return (await this.#execute({ schedule, plan }, now)) ? { triggered: true, jobId } : undefined;
+    });
+  }
+
+  /** Creates the missing jobs of past occurrences from one instant to another, both included. */
+  async backfill(id: string, from: Instant, to: Instant): Promise<BackfillAnswer> {
+    const { clock, store, options } = this.#deps;
+    const first = parseInstant(from, options.timezone, 'backfill() from');
+    const last = parseInstant(to, options.timezone, 'backfill() to');
+    return retryOnConflict(`the schedule '${id}'`, async () => {
+      const found = await findScheduleToBackfill(store, id);
+      const now = clock.now();
+      const times: Date[] = [];
+      for (const at of pastOccurrences(found, first, last, now)) {
+        if (times.push(at) > MAX_BACKFILLED) throw tooMany('backfill()', MAX_BACKFILLED, first, last);
+      }
+      const runs = times.map((at) => pendingRun(id, at, now));
+      const existing = await store.findRunStates(runs.map((run) => run.id));
+      const missing = runs.filter((run) => !existing.has(run.id));
+      const answer = { occurrences: runs.length, existing: existing.size };
+      const [snapshot] = missing.length === 0 ? [] : await loadSnapshots(store, [found]);
+      if (snapshot === undefined) return answer;
+      const { schedule, active } = snapshot;
+      const plan = planBackfill(schedule, missing, active);
+      return (await this.#execute({ schedule, plan }, now)) ? answer : undefined;
+    });
+  }
+
+  /** What `backfill()` would do. */
+  async previewBackfill(id: string, from: Instant, to: Instant): Promise<BackfillPreview> {
+    const { clock, store, options } = this.#deps;
+    const first = parseInstant(from, options.timezone, 'previewBackfill() from');
+    const last = parseInstant(to, options.timezone, 'previewBackfill() to');
+    const schedule = await findScheduleToBackfill(store, id);
+    const preview: BackfillPreview = { occurrences: 0, existing: 0, pieces: [] };
+    for (const times of inPieces(pastOccurrences(schedule, first, last, clock.now()))) {
+      const runs = await store.findRunStates(times.map((at) => occurrenceId(id, at)));
+      preview.occurrences += times.length;
+      preview.existing += runs.size;
+      preview.pieces.push({ from: times[0] ?? first, to: times.at(-1) ?? last });
+      if (preview.occurrences > MAX_PREVIEWED) throw tooMany('a backfill', MAX_PREVIEWED, first, last);
+    }
+    return preview;
+  }
+
+  /** False if another process changed the schedule first. */
+  async #execute(planned: PlannedSchedule, now: Date): Promise<boolean> {
+    const { stored } = await this.#planner.store([planned]);
+    if (stored.length === 0) return false;
+    await this.#executor.execute(stored, now);
+    this.#enqueuer.checkSchedule(planned.schedule._id);
+    return true;
+  }
+}
+
+async function findScheduleToBackfill(
+  store: Pick<Store, 'findSchedule'>,
+  id: string,
+): Promise<ScheduleDocument> {
+  const schedule = await findValidSchedule(store, id);
+  if (schedule !== null) return schedule;
+  throw new ChronosError('SCHEDULE_NOT_FOUND', `there is no schedule '${id}' to backfill`);
+}
+
+function pastOccurrences(
+  { rule, anchor }: ScheduleDocument,
+  first: Date,
+  last: Date,
+  now: Date,
+): Iterable<Date> {
+  return rule === null ? [] : occurrencesWithin(occurrencesOf(rule, anchor), first, last < now ? last : now);
+}
+
+function* inPieces(times: Iterable<Date>): Generator<Date[]> {
+  let piece: Date[] = [];
+  for (const at of times) {
+    if (piece.push(at) < PIECE) continue;
+    yield piece;
+    piece = [];
+  }
+  if (piece.length > 0) yield piece;
+}
+
+function tooMany(what: string, max: number, first: Date, last: Date): ChronosError {
+  return new ChronosError(
+    'INVALID_ARGUMENT',
+    `${what} creates at most ${max} jobs, and there are more occurrences from ${first.toISOString()} to ${last.toISOString()}: choose a shorter period`,
+  );
+}

@@ -1,0 +1,115 @@
+import type { ResolvedOptions } from '../../config/options.js';
+import { BASES, toRuleOptions } from '../../config/rule-options.js';
+import { resolveSchedule, type ScheduleOptions } from '../../config/schedule-options.js';
+import type { CronField } from '../../domain/calendar/cron.js';
+import type { Clock } from '../../domain/clock.js';
+import { ChronosError, toError } from '../../domain/errors.js';
+import { assertTaskType } from '../../domain/identifiers.js';
+import type { ScheduleDefinition, ScheduleDocument } from '../../domain/schedule/schedule.js';
+import { validationError } from '../../domain/validation.js';
+import type { HandlerRegistry } from '../../handlers/handler-registry.js';
+import { applySchema, checkedPayload } from '../../handlers/payload.js';
+import type { DefinitionRegistry } from '../definition/definition-registry.js';
+import { assertHasOccurrences } from '../definition/definition.js';
+
+/** The input of `addSchedule()`. */
+export interface NewSchedule extends ScheduleOptions {
+  /** What its jobs run. */
+  taskType: string;
+  /** Default: a generated id. */
+  id?: string;
+  payload?: unknown;
+  /** Default true; false stores it paused. */
+  isActive?: boolean;
+}
+
+/** The input of `updateSchedule()`; null removes a setting. */
+export type SchedulePatch = { [K in keyof Omit<NewSchedule, 'id'>]?: NewSchedule[K] | null };
+
+type ScheduleInput = Omit<NewSchedule, 'id' | 'isActive'>;
+
+export interface ScheduleInputDeps {
+  clock: Clock;
+  registry: HandlerRegistry;
+  definitions: Pick<DefinitionRegistry, 'context'>;
+  options: Pick<ResolvedOptions, 'maxPayloadBytes'>;
+}
+
+interface ParseContext {
+  /** The method that error messages name. */
+  where: string;
+  /** The start of `every` intervals. */
+  anchor: Date;
+  /** Errors found before, to be reported together with the others. */
+  errors?: readonly Error[];
+  /** Fields of `cron` that a constraint may replace. */
+  overridable?: readonly CronField[];
+}
+
+/** Validates the whole input and reports all problems in one error. */
+export async function parseScheduleInput(
+  { definitions, clock, registry, options: { maxPayloadBytes } }: ScheduleInputDeps,
+  input: ScheduleInput,
+  { where, anchor, errors = [], overridable = [] }: ParseContext,
+): Promise<ScheduleDefinition> {
+  const { taskType, payload = null, ...options } = input;
+  let copy: unknown = null;
+  let resolved: ReturnType<typeof resolveSchedule> | undefined;
+  const allErrors = [
+    ...errors,
+    ...collectErrors(() => assertTaskType(taskType)),
+    ...collectErrors(() => (copy = checkedPayload(`the payload of ${where}`, payload, maxPayloadBytes))),
+    ...collectErrors(() => (resolved = resolveSchedule(options, definitions.context, where, overridable))),
+  ];
+  if (resolved?.rule === null) {
+    allErrors.push(
+      new ChronosError('INVALID_SCHEDULE', `${where} needs a rule: cron, fields, symbol or every`),
+    );
+  }
+  if (allErrors.length > 0 || resolved === undefined) throw combineErrors(allErrors);
+  assertHasOccurrences(where, resolved.rule, clock.now(), resolved.rule?.startsAt ?? anchor);
+  const schema = registry.get(taskType)?.options.schema;
+  if (schema !== undefined) await applySchema(taskType, schema, copy);
+  return { ...resolved, taskType, payload: copy };
+}
+
+/** The error that the check throws, if it throws one. */
+export function collectErrors(check: () => unknown): Error[] {
+  try {
+    check();
+    return [];
+  } catch (thrown) {
+    return [toError(thrown)];
+  }
+}
+
+/** Several errors become one that lists all of them. */
+function combineErrors(errors: readonly Error[]): Error {
+  const [only] = errors;
+  if (errors.length === 1 && only !== undefined) return only;
+  return validationError(
+    'INVALID_SCHEDULE',
+    errors.map(({ message }) => message),
+  );
+}
+
+/** The settings of the schedule with the patch applied. A new base (cron, fields, symbol, every) replaces the old one. */
+export function applyPatch(
+  schedule: ScheduleDocument,
+  patch: Omit<SchedulePatch, 'isActive'>,
+): { input: ScheduleInput; overridable: readonly CronField[] } {
+  const { taskType, payload, rule, queue, priority, retries, timeout, maxRunningTime } = schedule;
+  const { misfire, overlap, jitter, maxRuns, enabled, environments, userId } = schedule;
+  const before = {
+    ...{ taskType, payload, queue, priority, retries, timeout, maxRunningTime },
+    ...{ misfire, overlap, jitter, maxRuns, enabled, environments, userId },
+    ...(rule !== null && toRuleOptions(rule)),
+  };
+  const hasNewBase = BASES.some((base) => patch[base] != null);
+  const replaced = hasNewBase ? Object.fromEntries(BASES.map((base) => [base, null])) : {};
+  const merged = Object.entries({ ...before, ...replaced, ...patch }).filter(([, value]) => value !== null);
+  return {
+    input: Object.fromEntries(merged) as unknown as ScheduleInput,
+    overridable: hasNewBase ? [] : (rule?.overridable ?? []),
+  };
+}

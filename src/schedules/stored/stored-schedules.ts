@@ -1,0 +1,228 @@
+import { randomUUID } from 'node:crypto';
+import {
+  type PauseOptions,
+  parsePauseOptions,
+  parseScheduleQuery,
+  type ScheduleQueryOptions,
+} from '../../config/method-options.js';
+import type { ResolvedOptions } from '../../config/options.js';
+import { limitShape } from '../../config/query-options.js';
+import { nextRuns, occurrencesOf } from '../../domain/calendar/occurrences.js';
+import { ChronosError } from '../../domain/errors.js';
+import { assertScheduleId } from '../../domain/identifiers.js';
+import { type Instant, parseInstant } from '../../domain/instant.js';
+import { waitingBehind } from '../../domain/schedule/pending.js';
+import { hashOf, type ScheduleDocument, type SkipDocument } from '../../domain/schedule/schedule.js';
+import { flag, parse } from '../../domain/validation.js';
+import { retryOnConflict } from '../../runtime/retry.js';
+import { newJobId } from '../../store/bson.js';
+import type { Store } from '../../store/store.js';
+import type { ScheduleEnqueuer } from '../enqueue/schedule-enqueuer.js';
+import { applyDefinition, newSchedule, restartFrom } from './schedule-document.js';
+import {
+  applyPatch,
+  collectErrors,
+  type NewSchedule,
+  parseScheduleInput,
+  type ScheduleInputDeps,
+  type SchedulePatch,
+} from './schedule-input.js';
+import { findValidSchedule, findMalformation } from './stored-schedule-check.js';
+
+/** A schedule as the application sees it. */
+export type StoredSchedule = Omit<ScheduleDocument, '_id' | 'hash' | 'decision' | 'pending'> & {
+  readonly id: string;
+  /** Runs that wait for the current one to end. */
+  readonly waiting: number;
+  /** The next `count` occurrences after `from` (default: now), even if the schedule is not active. */
+  nextRuns(count: number, from?: Instant): Date[];
+};
+
+export interface SchedulePage {
+  /** In the order of their ids. */
+  schedules: StoredSchedule[];
+  /** Pass it as `after` to get the next page; null on the last page. */
+  next: string | null;
+}
+
+export interface StoredSchedulesDeps extends ScheduleInputDeps {
+  store: Pick<
+    Store,
+    'findSchedule' | 'insertSchedule' | 'changeSchedule' | 'deleteSchedule' | 'listSchedules' | 'findSkips'
+  >;
+  options: Pick<ResolvedOptions, 'maxPayloadBytes' | 'timezone'>;
+}
+
+const DEFAULT_SKIPS = 100;
+
+type Change = Partial<ScheduleDocument> & Pick<ScheduleDocument, 'decision'>;
+
+/** Adds, changes, pauses and lists schedules at run time. All workers follow what is stored. */
+export class StoredSchedules {
+  readonly #deps: StoredSchedulesDeps;
+  readonly #enqueuer: Pick<ScheduleEnqueuer, 'onSchedulesChanged'>;
+
+  constructor(deps: StoredSchedulesDeps, enqueuer: Pick<ScheduleEnqueuer, 'onSchedulesChanged'>) {
+    this.#deps = deps;
+    this.#enqueuer = enqueuer;
+  }
+
+  async add(input: NewSchedule): Promise<string> {
+    const { store, clock } = this.#deps;
+    assertObject(input, 'addSchedule()');
+    const { id = newJobId(), isActive = true, ...settings } = input;
+    const now = clock.now();
+    const errors = [
+      ...collectErrors(() => assertScheduleId(id)),
+      ...collectErrors(() => parse(flag, isActive, 'isActive', 'INVALID_SCHEDULE')),
+    ];
+    const definition = await parseScheduleInput(this.#deps, settings, {
+      where: 'addSchedule()',
+      anchor: now,
+      errors,
+    });
+    const schedule = newSchedule(id, 'api', definition, hashOf(definition), now);
+    const paused = isActive
+      ? {}
+      : { isActive: false, paused: { at: now, by: null, reason: 'added inactive' } };
+    if (!(await store.insertSchedule({ ...schedule, ...paused }))) {
+      throw new ChronosError(
+        'SCHEDULE_EXISTS',
+        `there is already a schedule '${id}': change it with updateSchedule() or \`chronos schedules update\``,
+      );
+    }
+    this.#enqueuer.onSchedulesChanged();
+    return id;
+  }
+
+  async update(id: string, patch: SchedulePatch): Promise<boolean> {
+    assertObject(patch, 'updateSchedule()');
+    const { isActive, ...changes } = withoutUndefined(patch);
+    if (isActive != null) parse(flag, isActive, 'isActive', 'INVALID_SCHEDULE');
+    const hasChanges = Object.keys(changes).length > 0;
+    if (hasChanges) {
+      const found = await this.#change(id, async (schedule, now) => {
+        assertNotInCode(schedule);
+        const { input, overridable } = applyPatch(schedule, changes);
+        const context = { where: 'updateSchedule()', anchor: schedule.anchor, overridable };
+        const definition = await parseScheduleInput(this.#deps, input, context);
+        return applyDefinition(schedule, definition, hashOf(definition), now);
+      });
+      if (!found) return false;
+    }
+    if (isActive == null) return hasChanges || (await findValidSchedule(this.#deps.store, id)) !== null;
+    return isActive ? this.resume(id) : this.pause(id, { reason: 'isActive: false' });
+  }
+
+  async remove(id: string): Promise<boolean> {
+    assertScheduleId(id);
+    const removed = await this.#deps.store.deleteSchedule(id);
+    this.#enqueuer.onSchedulesChanged();
+    return removed;
+  }
+
+  async get(id: string): Promise<StoredSchedule | null> {
+    const schedule = await findValidSchedule(this.#deps.store, id);
+    return schedule === null ? null : this.#view(schedule);
+  }
+
+  /** In the order of their ids, without malformed ones. */
+  async list(query: ScheduleQueryOptions = {}): Promise<StoredSchedule[]> {
+    return (await this.page(query)).schedules;
+  }
+
+  async page(query: ScheduleQueryOptions = {}): Promise<SchedulePage> {
+    const read = parseScheduleQuery(query);
+    const found = await this.#deps.store.listSchedules(read);
+    return {
+      schedules: found
+        .filter((schedule) => findMalformation(schedule) === undefined)
+        .map((schedule) => this.#view(schedule)),
+      next: found.length < read.limit ? null : (found.at(-1)?._id ?? null),
+    };
+  }
+
+  /** No more occurrences until `resume`; existing jobs still run. False if there is no such schedule. */
+  async pause(id: string, options: PauseOptions = {}): Promise<boolean> {
+    const { by = null, reason = null } = parsePauseOptions(options);
+    return this.#change(id, (_, now) => ({
+      isActive: false,
+      paused: { at: now, by, reason },
+      decision: randomUUID(),
+      updatedAt: now,
+    }));
+  }
+
+  /** Continues from now: occurrences during the pause are recorded as skipped. */
+  async resume(id: string): Promise<boolean> {
+    return this.#change(id, (schedule, now) => ({
+      isActive: schedule.enabled && schedule.disabledReason === null,
+      paused: null,
+      decision: randomUUID(),
+      updatedAt: now,
+      ...(schedule.paused !== null && restartFrom(schedule, schedule, now, 'paused')),
+    }));
+  }
+
+  /** Occurrences that did not become jobs, the latest first, within the retention time. */
+  async skips(id: string, limit = DEFAULT_SKIPS): Promise<SkipDocument[]> {
+    assertScheduleId(id);
+    parse(limitShape(DEFAULT_SKIPS), limit, 'getSkips() limit', 'INVALID_ARGUMENT');
+    return this.#deps.store.findSkips(id, limit);
+  }
+
+  /** False if there is no such schedule. */
+  async #change(
+    id: string,
+    change: (schedule: ScheduleDocument, now: Date) => Change | Promise<Change>,
+  ): Promise<boolean> {
+    const { store, clock } = this.#deps;
+    return retryOnConflict(`the schedule '${id}'`, async () => {
+      const schedule = await findValidSchedule(store, id);
+      if (schedule === null) return false;
+      const isChanged = await store.changeSchedule(schedule, await change(schedule, clock.now()));
+      if (isChanged) this.#enqueuer.onSchedulesChanged();
+      return isChanged || undefined;
+    });
+  }
+
+  #view(schedule: ScheduleDocument): StoredSchedule {
+    const { options, clock } = this.#deps;
+    return toStoredSchedule(schedule, options.timezone, clock.now());
+  }
+}
+
+function assertObject(value: unknown, where: string): void {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return;
+  throw new ChronosError(
+    'INVALID_ARGUMENT',
+    `${where} takes an object, got ${value === null ? 'null' : typeof value}`,
+  );
+}
+
+function withoutUndefined<T extends object>(patch: T): T {
+  return Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined)) as T;
+}
+
+function assertNotInCode({ _id, owner }: ScheduleDocument): void {
+  if (owner !== 'code') return;
+  throw new ChronosError(
+    'SCHEDULE_IN_CODE',
+    `the schedule '${_id}' is defined in code: change it there. It can be paused and resumed from anywhere`,
+  );
+}
+
+function toStoredSchedule(schedule: ScheduleDocument, timezone: string, now: Date): StoredSchedule {
+  const { _id, hash: _hash, decision: _decision, pending, ...fields } = schedule;
+  return {
+    id: _id,
+    ...fields,
+    waiting: waitingBehind(fields.active, pending).length,
+    nextRuns(count, from) {
+      const start = from === undefined ? now : parseInstant(from, timezone, 'nextRuns() from');
+      const { rule, anchor, maxRuns, runs } = fields;
+      const left = Math.max(0, (maxRuns ?? Infinity) - runs);
+      return rule === null ? [] : nextRuns(occurrencesOf(rule, anchor), count, start, left);
+    },
+  };
+}

@@ -1,0 +1,130 @@
+import type { mongo } from 'mongoose';
+import type { CancelRequest } from '../domain/job/job.js';
+import type { Collections } from './schema/collections.js';
+
+export interface ChangeStreamRequest {
+  queues: readonly string[];
+  taskTypes: readonly string[];
+}
+
+/** What happened since the last batch. */
+export interface ChangeBatch {
+  /** A schedule was added, changed or removed. Stored decisions do not count. */
+  schedules: boolean;
+  /** The earliest due time of the jobs that are new, eligible again or rescheduled. */
+  dueAt: Date | undefined;
+  /** Jobs whose cancellation was requested; they may have ended since. */
+  cancelled: ReadonlySet<string>;
+}
+
+/** How long the server waits for changes before it sends an empty reply. Shorter than the socket timeout. */
+const QUIET_AFTER_MS = 5000;
+const MIN_WAIT_MS = 1;
+
+/**
+ * Follows the changes that other processes make. Yields `open` first: earlier changes are not in the stream. Ends when
+ * the signal is aborted, throws when the stream breaks. The caller may pause between two reads.
+ *
+ * The driver's own change stream resumes by itself, without a limit or a pause. Here nothing has to be resumed: callers
+ * poll after every `open` and so find what a broken stream has missed.
+ */
+export async function* watchChanges(
+  c: Collections,
+  request: ChangeStreamRequest,
+  signal: AbortSignal,
+): AsyncGenerator<'open' | 'quiet' | ChangeBatch, void> {
+  const { db } = c.jobs;
+  // Starts before the stream is open, so that a write in progress is not missed.
+  const { operationTime } = await db.command({ ping: 1 });
+  const start = operationTime === undefined ? {} : { startAtOperationTime: operationTime as mongo.Timestamp };
+  const pipeline = [
+    { $changeStream: start },
+    { $match: matching(db.databaseName, request) },
+    { $project: PROJECTION },
+  ];
+  const cursor = db.runCursorCommand(
+    { aggregate: 1, pipeline, cursor: {}, readConcern: { level: 'majority' } },
+    { readPreference: 'primary' },
+  );
+  // Only once: a second close ends the session of the first, which then leaves the cursor open on the server.
+  let closed: Promise<void> | undefined;
+  const close = (): Promise<void> => (closed ??= cursor.close().catch(() => undefined));
+  const abort = (): void => void close();
+  try {
+    let change = (await cursor.setMaxTimeMS(MIN_WAIT_MS).tryNext()) as Change | null;
+    // Not earlier: if a cursor is closed while it opens, the driver does not close it on the server.
+    signal.addEventListener('abort', abort);
+    cursor.setMaxTimeMS(QUIET_AFTER_MS);
+    if (!signal.aborted) yield 'open';
+    while (!signal.aborted) {
+      yield change === null ? 'quiet' : toBatch([change, ...(cursor.readBufferedDocuments() as Change[])]);
+      change = (await cursor.tryNext()) as Change | null;
+      if (cursor.closed && !signal.aborted) throw new Error('the server closed the change stream');
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    signal.removeEventListener('abort', abort);
+    await close();
+  }
+}
+
+interface Change {
+  of: 'jobs' | 'schedules';
+  id: string;
+  dueAt?: Date;
+  cancelRequested?: CancelRequest;
+}
+
+const UPDATED = 'updateDescription.updatedFields';
+
+/** As little as possible, and nothing of payloads. */
+const PROJECTION = {
+  of: '$ns.coll',
+  id: '$documentKey._id',
+  dueAt: { $ifNull: ['$fullDocument.nextRunAt', `$${UPDATED}.nextRunAt`] },
+  cancelRequested: `$${UPDATED}.cancelRequested`,
+};
+
+/**
+ * Only conditions that the server can check on the oplog, before it builds a change event: collections, operations,
+ * fields of new documents and fields that were set. An update does not include the queue or the task type of the job,
+ * so every process receives it.
+ */
+function matching(db: string, { queues, taskTypes }: ChangeStreamRequest): object {
+  const schedules = [
+    { operationType: { $in: ['insert', 'replace', 'delete'] } },
+    { operationType: 'update', [`${UPDATED}.rev`]: { $exists: true } },
+  ];
+  const cancelled = { operationType: 'update', [`${UPDATED}.cancelRequested`]: { $type: 'object' } };
+  const due = [
+    {
+      operationType: { $in: ['insert', 'replace'] },
+      'fullDocument.status': 'SCHEDULED',
+      'fullDocument.queue': { $in: [...queues] },
+      'fullDocument.taskType': { $in: [...taskTypes] },
+    },
+    { operationType: 'update', [`${UPDATED}.status`]: 'SCHEDULED' },
+    { operationType: 'update', [`${UPDATED}.nextRunAt`]: { $exists: true } },
+  ];
+  return {
+    $or: [
+      { ns: { db, coll: 'schedules' }, $or: schedules },
+      { ns: { db, coll: 'jobs' }, $or: [cancelled, ...due] },
+    ],
+  };
+}
+
+function toBatch(changes: readonly Change[]): ChangeBatch {
+  const jobs = changes.filter(({ of }) => of === 'jobs');
+  const cancelled = jobs.filter(({ cancelRequested }) => cancelRequested != null);
+  const due = jobs
+    .filter(({ cancelRequested }) => cancelRequested == null)
+    // An update without nextRunAt: the job is eligible again at the time it had before, which may have passed.
+    .map(({ dueAt }) => dueAt?.getTime() ?? 0);
+  return {
+    schedules: changes.some(({ of }) => of === 'schedules'),
+    dueAt: due.length === 0 ? undefined : new Date(Math.min(...due)),
+    cancelled: new Set(cancelled.map(({ id }) => id)),
+  };
+}

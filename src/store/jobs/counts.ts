@@ -1,0 +1,122 @@
+import type { Clock } from '../../domain/clock.js';
+import type { JobStatus } from '../../domain/job/job.js';
+import { isQueryTimeout, MAX_COUNTED, MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
+import type { Collections } from '../schema/collections.js';
+import { CLAIM_KEYS, FINISHED_INDEX, LOCKS_INDEX, PENDING_INDEX } from '../schema/job-schemas.js';
+import { findOldestDue } from './due.js';
+
+/** `atLeast`: counting stopped here, there are more. */
+export interface Count {
+  count: number;
+  atLeast: boolean;
+}
+
+/** `found` was counted with a limit of `max + 1`. */
+export function toCount(found: number, max: number): Count {
+  return { count: Math.min(found, max), atLeast: found > max };
+}
+
+const INDEX_OF: Record<Exclude<JobStatus, 'SCHEDULED'>, string> = {
+  PENDING: PENDING_INDEX,
+  QUEUED: LOCKS_INDEX,
+  RUNNING: LOCKS_INDEX,
+  COMPLETED: FINISHED_INDEX,
+  FAILED: FINISHED_INDEX,
+  CANCELLED: FINISHED_INDEX,
+};
+
+/** Jobs of a status by queue. At most `max` are counted; of finished jobs, the newest. */
+export async function countByQueue(
+  c: Collections,
+  status: Exclude<JobStatus, 'SCHEDULED'>,
+  max: number,
+): Promise<{ total: Count; byQueue: ReadonlyMap<string, number> }> {
+  const hint = INDEX_OF[status];
+  const pipeline = [
+    { $match: { status } },
+    ...(hint === FINISHED_INDEX ? [{ $sort: { finishedAt: -1 } }] : []),
+    { $limit: max + 1 },
+    { $group: { _id: '$queue', count: { $sum: 1 } } },
+  ];
+  const groups = await withTimeLimit(`counting ${status} jobs`, () =>
+    c.jobs.aggregate<{ _id: string; count: number }>(pipeline, { hint, maxTimeMS: MAX_QUERY_MS }).toArray(),
+  );
+  const total = groups.reduce((sum, { count }) => sum + count, 0);
+  return {
+    total: toCount(total, max),
+    byQueue: new Map(groups.map(({ _id, count }) => [_id, Math.min(count, max)])),
+  };
+}
+
+/** Due jobs of a queue. The index skips from one task type and priority to the next, past jobs that are not due. */
+export async function countDue(
+  c: Collections,
+  queue: string,
+  now: Date,
+  max: number,
+  timeBudgetMs = MAX_QUERY_MS,
+): Promise<Count> {
+  const filter = { status: 'SCHEDULED', queue, nextRunAt: { $lte: now } } as const;
+  const options = { hint: CLAIM_KEYS, limit: max + 1, maxTimeMS: timeBudgetMs };
+  const count = await withTimeLimit('counting due jobs', () => c.jobs.countDocuments(filter, options));
+  return toCount(count, max);
+}
+
+/** All stored jobs, from the server's metadata. */
+export async function estimateJobs(c: Collections): Promise<number> {
+  return c.jobs.estimatedDocumentCount({ maxTimeMS: MAX_QUERY_MS });
+}
+
+/** Milliseconds per queue. The backlog is read regularly, so a slow answer is given up. */
+const BACKLOG_BUDGET_MS = 250;
+/** Combinations of task type and priority that are read one by one. */
+const MAX_PAIRS = 500;
+
+/** The jobs of a queue that are due and not claimed. */
+export interface QueueBacklog {
+  queue: string;
+  /** How many, up to 10,000. */
+  waiting: number;
+  /** When the oldest of them became due; null if there are none. */
+  oldest: Date | null;
+  /** Milliseconds since then, by the database's clock; 0 if there are none. */
+  age: number;
+}
+
+/** Reads one queue after the other, to keep the load on the server low. Queues that take too long are left out. */
+export async function findBacklog(
+  c: Collections,
+  queues: readonly string[],
+  clock: Pick<Clock, 'now' | 'monotonic'>,
+): Promise<QueueBacklog[]> {
+  const found: QueueBacklog[] = [];
+  for (const queue of queues) {
+    const backlog = await findQueueBacklog(c, queue, clock);
+    if (backlog !== undefined) found.push(backlog);
+  }
+  return found;
+}
+
+/** Undefined if nothing was found in time. */
+async function findQueueBacklog(
+  c: Collections,
+  queue: string,
+  clock: Pick<Clock, 'now' | 'monotonic'>,
+): Promise<QueueBacklog | undefined> {
+  const now = clock.now();
+  const end = clock.monotonic() + BACKLOG_BUDGET_MS;
+  const { oldestDue, isComplete } = await findOldestDue(c, {
+    queue,
+    now,
+    max: MAX_PAIRS,
+    isTimeUp: () => clock.monotonic() > end,
+    timeBudgetMs: BACKLOG_BUDGET_MS,
+  });
+  if (oldestDue.length === 0) return isComplete ? { queue, waiting: 0, oldest: null, age: 0 } : undefined;
+  const oldest = new Date(Math.min(...oldestDue.map(({ nextRunAt }) => nextRunAt.getTime())));
+  const waiting = await countDue(c, queue, now, MAX_COUNTED, BACKLOG_BUDGET_MS).catch((error: unknown) => {
+    if (isQueryTimeout(error)) return { count: MAX_COUNTED };
+    throw error;
+  });
+  return { queue, waiting: waiting.count, oldest, age: now.getTime() - oldest.getTime() };
+}

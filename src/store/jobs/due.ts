@@ -1,0 +1,105 @@
+import type { mongo } from 'mongoose';
+import type { JobDocument } from '../../domain/job/job.js';
+import { isQueryTimeout, MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
+import type { Collections } from '../schema/collections.js';
+import { CLAIM_KEYS, NEXT_DUE_INDEX } from '../schema/job-schemas.js';
+
+export interface NextDueQuery {
+  queues: readonly string[];
+  taskTypes: readonly string[];
+  after: Date;
+  /** Bounds how much of the index is read: jobs that are due later do not matter. */
+  until: Date;
+}
+
+/** When the next job becomes due, if that is before `until`. */
+export async function nextDueAt(c: Collections, query: NextDueQuery): Promise<Date | null> {
+  const job = await c.jobs.findOne(
+    {
+      status: 'SCHEDULED',
+      nextRunAt: { $gt: query.after, $lte: query.until },
+      queue: { $in: [...query.queues] },
+      taskType: { $in: [...query.taskTypes] },
+    },
+    { sort: { nextRunAt: 1 }, hint: NEXT_DUE_INDEX, projection: { nextRunAt: 1 } },
+  );
+  return job?.nextRunAt ?? null;
+}
+
+/** The job that became due first, of one queue, task type and priority. */
+export type OldestDue = Pick<JobDocument, '_id' | 'queue' | 'taskType' | 'priority' | 'nextRunAt'>;
+
+export interface OldestDueQuery {
+  now: Date;
+  /** Only this queue. */
+  queue?: string;
+  max: number;
+  isTimeUp: () => boolean;
+  /** Milliseconds for each of the queries. */
+  timeBudgetMs?: number;
+}
+
+const PROJECTION = { queue: 1, taskType: 1, priority: 1, nextRunAt: 1 } as const;
+
+/**
+ * The oldest due job of each queue, task type and priority, up to `max`, or until the time is up. Each is one query on
+ * the claim index, which skips jobs that are not due, however many there are. A `$group` would read all due jobs.
+ */
+export async function findOldestDue(
+  c: Collections,
+  query: OldestDueQuery,
+): Promise<{ oldestDue: OldestDue[]; isComplete: boolean }> {
+  const { now, queue, max, isTimeUp, timeBudgetMs = MAX_QUERY_MS } = query;
+  const oldestDue: OldestDue[] = [];
+  while (oldestDue.length < max && !isTimeUp()) {
+    const filter = {
+      status: 'SCHEDULED',
+      nextRunAt: { $lte: now },
+      ...after(oldestDue.at(-1), queue),
+    } as const;
+    const options = { hint: CLAIM_KEYS, sort: CLAIM_KEYS, projection: PROJECTION, maxTimeMS: timeBudgetMs };
+    try {
+      const job = await withTimeLimit('finding due jobs', () => c.jobs.findOne<OldestDue>(filter, options));
+      if (job === null) return { oldestDue, isComplete: true };
+      oldestDue.push(job);
+    } catch (error) {
+      if (isQueryTimeout(error)) break;
+      throw error;
+    }
+  }
+  return { oldestDue, isComplete: false };
+}
+
+/**
+ * The keys that follow those of the last job found. The server merges one scan per `$or` branch. Each branch needs a
+ * condition on the queue, even one that is always true: otherwise the later fields of the index have no bounds.
+ */
+function after(last: OldestDue | undefined, onlyQueue: string | undefined): mongo.Filter<JobDocument> {
+  if (last === undefined) return { queue: onlyQueue ?? { $gte: '' } };
+  const { queue, taskType, priority } = last;
+  const inQueue = [
+    { queue, taskType, priority: { $gt: priority } },
+    { queue, taskType: { $gt: taskType } },
+  ];
+  return { $or: onlyQueue === undefined ? [...inQueue, { queue: { $gt: queue } }] : inQueue };
+}
+
+/** The queues with SCHEDULED jobs, due or not, up to `max`. One query each. */
+export async function findWaitingQueues(
+  c: Collections,
+  max: number,
+  isTimeUp: () => boolean,
+): Promise<{ queues: string[]; isComplete: boolean }> {
+  const queues: string[] = [];
+  while (queues.length < max && !isTimeUp()) {
+    const last = queues.at(-1);
+    const filter = { status: 'SCHEDULED', ...(last !== undefined && { queue: { $gt: last } }) } as const;
+    const options = { hint: CLAIM_KEYS, sort: CLAIM_KEYS, projection: { queue: 1 }, maxTimeMS: MAX_QUERY_MS };
+    const job = await withTimeLimit('finding queues', () =>
+      c.jobs.findOne<Pick<JobDocument, 'queue'>>(filter, options),
+    );
+    if (job === null) return { queues, isComplete: true };
+    queues.push(job.queue);
+  }
+  return { queues, isComplete: false };
+}

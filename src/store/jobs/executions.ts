@@ -1,0 +1,117 @@
+import type { ExecutionDocument } from '../../domain/job/execution.js';
+import { DUPLICATE_KEY, isPartialWriteError } from '../mongo-errors.js';
+import { pageByTime, type PagePosition } from '../pagination.js';
+import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
+import type { Collections } from '../schema/collections.js';
+import { EXPIRY_INDEX } from '../schema/fields.js';
+
+// There is no index by job or by time, because every attempt would pay for it. The attempts of a job are found by the
+// prefix of their ids. The order of time is that of expiry, as long as all processes keep rows for the same time.
+
+/** Adds rows of attempts whose outcome is confirmed. A row that exists stays as it is: one per (job, fence). */
+export async function logExecutions(c: Collections, rows: ExecutionDocument[]): Promise<void> {
+  try {
+    await c.executions.insertMany(rows, { ordered: false });
+  } catch (error) {
+    if (!isPartialWriteError(error) || [error.writeErrors].flat().some(({ code }) => code !== DUPLICATE_KEY))
+      throw error;
+  }
+}
+
+export async function findExecution(c: Collections, id: string): Promise<ExecutionDocument | null> {
+  return c.executions.findOne({ _id: id });
+}
+
+const MAX_EXECUTIONS = 1000;
+
+/** The last attempts of a job, oldest first. Sorted by the fence, because the id `:10` comes before `:9`. */
+export async function findExecutions(c: Collections, jobId: string): Promise<ExecutionDocument[]> {
+  const options = { hint: { _id: 1 }, limit: MAX_EXECUTIONS, maxTimeMS: MAX_QUERY_MS };
+  const newestFirst = await withTimeLimit('reading the attempts of a job', () =>
+    c.executions.find(attemptsOf(jobId), { ...options, sort: { fence: -1 } }).toArray(),
+  );
+  return newestFirst.reverse();
+}
+
+export interface ExecutionFilter {
+  jobId?: string;
+  taskType?: string;
+  queue?: string;
+  workerId?: string;
+  outcome?: ExecutionDocument['outcome'];
+}
+
+export interface ExecutionQuery {
+  filter: ExecutionFilter;
+  after: PagePosition | undefined;
+  limit: number;
+}
+
+/** Newest first. Conditions other than the job are checked row by row, until the page is full. */
+export async function listExecutions(
+  c: Collections,
+  { filter, after, limit }: ExecutionQuery,
+): Promise<ExecutionDocument[]> {
+  const { jobId, ...exact } = filter;
+  return withTimeLimit(
+    'this list of executions',
+    () =>
+      pageByTime(c.executions, 'expiresAt', {
+        filter: { ...exact, ...(jobId !== undefined && attemptsOf(jobId)) },
+        direction: -1,
+        hint: jobId === undefined ? EXPIRY_INDEX : { _id: 1 },
+        projection: { log: 0, 'error.stack': 0 },
+        limit,
+        after,
+      }),
+    'filter by job, or use a filter that matches more attempts',
+  );
+}
+
+/** With `jobId` too: the id of another job may begin with this one and a colon. */
+function attemptsOf(jobId: string): { _id: { $gt: string; $lt: string }; jobId: string } {
+  return { _id: { $gt: `${jobId}:`, $lt: `${jobId};` }, jobId };
+}
+
+export interface RecentOutcome {
+  queue: string;
+  outcome: ExecutionDocument['outcome'];
+  count: number;
+}
+
+export interface RecentOutcomes {
+  outcomes: RecentOutcome[];
+  /** All attempts since then are counted. Later than asked for if there were more than `max`. */
+  since: Date;
+}
+
+interface Group {
+  _id: { queue: string; outcome: ExecutionDocument['outcome'] };
+  count: number;
+  first: Date;
+}
+
+/** Counts the attempts that ended since then, by queue and outcome; only the newest `max`. */
+export async function countRecentOutcomes(c: Collections, since: Date, max: number): Promise<RecentOutcomes> {
+  const pipeline = [
+    { $sort: { expiresAt: -1 } },
+    { $limit: max },
+    { $match: { finishedAt: { $gte: since } } },
+    {
+      $group: {
+        _id: { queue: '$queue', outcome: '$outcome' },
+        count: { $sum: 1 },
+        first: { $min: '$finishedAt' },
+      },
+    },
+  ];
+  const groups = await withTimeLimit('counting recent attempts', () =>
+    c.executions.aggregate<Group>(pipeline, { hint: EXPIRY_INDEX, maxTimeMS: MAX_QUERY_MS }).toArray(),
+  );
+  const total = groups.reduce((sum, { count }) => sum + count, 0);
+  const first = Math.min(...groups.map((group) => group.first.getTime()));
+  return {
+    outcomes: groups.map(({ _id, count }) => ({ ..._id, count })),
+    since: total < max ? since : new Date(first),
+  };
+}

@@ -1,0 +1,41 @@
+import type { mongo } from 'mongoose';
+import type { JobDocument } from '../../domain/job/job.js';
+import { TRANSITIONS } from '../../domain/job/transitions.js';
+import type { Collections } from '../schema/collections.js';
+import { LOCKS_INDEX } from '../schema/job-schemas.js';
+import { NO_LOCK, ownedBy } from './fence.js';
+
+/** Releases jobs that were locked under the token and did not start. Nothing is counted against them. */
+export async function release(
+  c: Collections,
+  token: string,
+  ids: readonly string[],
+  now: Date,
+): Promise<number> {
+  return releaseOwned(c, ownedBy(token, ids), { _id: 1 }, now);
+}
+
+/** Releases the jobs of a claim whose reply was lost, so that their ids are unknown. The index has locked jobs only. */
+export async function releaseByToken(c: Collections, token: string, now: Date): Promise<number> {
+  return releaseOwned(c, ownedBy(token), LOCKS_INDEX, now);
+}
+
+async function releaseOwned(
+  c: Collections,
+  owned: mongo.Filter<JobDocument>,
+  hint: mongo.Hint,
+  now: Date,
+): Promise<number> {
+  const released = await c.jobs.updateMany(
+    { ...owned, cancelRequested: null },
+    { $set: { status: TRANSITIONS.giveBack.to, ...NO_LOCK }, $inc: { fence: TRANSITIONS.giveBack.fence } },
+    { hint },
+  );
+  // Cancellation of the rest was requested: those must not run again.
+  const cancelled = await c.jobs.updateMany(
+    { ...owned, cancelRequested: { $ne: null } },
+    { $set: { status: TRANSITIONS.stopRunning.to, ...NO_LOCK, finishedAt: now } },
+    { hint },
+  );
+  return released.modifiedCount + cancelled.modifiedCount;
+}

@@ -1,0 +1,59 @@
+import { groupBy } from '../../domain/language.js';
+import type { Collections } from '../schema/collections.js';
+import { byToken, ownedBy, readTokens } from './fence.js';
+
+/** A lock to renew: the lock of a job, or a named lock. */
+export interface Lease {
+  kind: 'job' | 'named';
+  id: string;
+  token: string;
+  /** Milliseconds from each renewal until the lock expires. */
+  length: number;
+}
+
+/** Extends the leases by id and token, never by worker id. Returns those that are lost. */
+export async function renew(c: Collections, leases: readonly Lease[], now: Date): Promise<Lease[]> {
+  const jobs = leases.filter(({ kind }) => kind === 'job');
+  const named = leases.filter(({ kind }) => kind === 'named');
+  const [lostJobs, lostNamed] = await Promise.all([renewJobs(c, jobs, now), renewNamed(c, named, now)]);
+  return [...lostJobs, ...lostNamed];
+}
+
+async function renewJobs(c: Collections, leases: readonly Lease[], now: Date): Promise<Lease[]> {
+  if (leases.length === 0) return [];
+  const groups = byToken(leases).flatMap((group) => [...groupBy(group, ({ length }) => length).values()]);
+  const statements = groups.map((group) => ({
+    updateMany: {
+      filter: ownedBy(
+        group[0].token,
+        group.map(({ id }) => id),
+      ),
+      update: { $set: { lockedUntil: new Date(now.getTime() + group[0].length) } },
+      hint: { _id: 1 },
+    },
+  }));
+  const { matchedCount } = await c.jobs.bulkWrite(statements, { ordered: false });
+  if (matchedCount === leases.length) return [];
+  // A job that this process has settled in the meantime is not lost.
+  const tokens = await readTokens(
+    c,
+    leases.map(({ id }) => id),
+    'local',
+  );
+  return leases.filter(({ id, token }) => {
+    const job = tokens.get(id);
+    return job?.lockToken !== token && job?.settledToken !== token;
+  });
+}
+
+async function renewNamed(c: Collections, leases: readonly Lease[], now: Date): Promise<Lease[]> {
+  const renewed = await Promise.all(
+    leases.map(({ id, token, length }) =>
+      c.locks.updateOne(
+        { _id: id, lockToken: token },
+        { $set: { lockedUntil: new Date(now.getTime() + length) } },
+      ),
+    ),
+  );
+  return leases.filter((_, index) => renewed[index]?.matchedCount === 0);
+}

@@ -1,0 +1,138 @@
+import type { mongo } from 'mongoose';
+import { storedError } from '../../domain/errors.js';
+import type { JobDocument } from '../../domain/job/job.js';
+import { isRescheduled, type Outcome, TRANSITION_OF } from '../../domain/job/outcome.js';
+import { type Transition, TRANSITIONS } from '../../domain/job/transitions.js';
+import { assertNever } from '../../domain/language.js';
+import { storedResult } from '../../domain/plain-data.js';
+import type { Collections } from '../schema/collections.js';
+import { byToken, NO_LOCK, ownedBy, readTokens } from './fence.js';
+
+/** An outcome to write. */
+export interface Settlement {
+  jobId: string;
+  token: string;
+  workerId: string;
+  outcome: Outcome;
+  startedAt: Date;
+  finishedAt: Date;
+}
+
+/**
+ * `settled`: the write took effect, now or in an earlier try whose reply was lost. `cancelRequested`: it did not,
+ * because the job would run again although its cancellation was requested, with this reason. `lost`: this worker no
+ * longer owns the job. `unknown`: the write did not take effect, for no visible reason; try again.
+ */
+export type Settled = 'settled' | { cancelRequested: string | null } | 'lost' | 'unknown';
+
+type Statement = mongo.AnyBulkWriteOperation<JobDocument>;
+
+/** Writes outcomes in one round trip. After an error nothing is known: call `findSettled` before writing again. */
+export async function settle(c: Collections, settlements: readonly Settlement[]): Promise<Settled[]> {
+  const { matchedCount } = await c.jobs.bulkWrite(toStatements(settlements), { ordered: false });
+  if (matchedCount === settlements.length) return settlements.map(() => 'settled');
+  return findSettled(c, settlements);
+}
+
+/** Reads back by token which of these settlements took effect. */
+export async function findSettled(c: Collections, settlements: readonly Settlement[]): Promise<Settled[]> {
+  const ids = settlements.map(({ jobId }) => jobId);
+  const tokens = await readTokens(c, ids, 'majority');
+  return settlements.map(({ jobId, token, outcome }) => {
+    const job = tokens.get(jobId);
+    if (job?.settledToken === token) return 'settled';
+    if (job?.lockToken !== token) return 'lost';
+    if (job.cancelRequested === null || !isRescheduled(outcome)) return 'unknown';
+    return { cancelRequested: job.cancelRequested.reason };
+  });
+}
+
+/** Completions without a result share one statement per token. */
+function toStatements(settlements: readonly Settlement[]): Statement[] {
+  const plain = settlements.filter(({ outcome }) => isPlainCompletion(outcome));
+  const others = settlements.filter(({ outcome }) => !isPlainCompletion(outcome));
+  return [
+    ...others.map((settlement): Statement => {
+      const filter = settleFilter(settlement, settlement.jobId);
+      return { updateOne: { filter, update: settleUpdate(settlement), hint: { _id: 1 } } };
+    }),
+    ...byToken(plain).map(sharedStatement),
+  ];
+}
+
+function isPlainCompletion(outcome: Outcome): boolean {
+  return outcome.kind === 'completed' && (outcome.result === undefined || outcome.result === null);
+}
+
+function sharedStatement(group: readonly [Settlement, ...Settlement[]]): Statement {
+  // One pair of times for the whole group; the execution log has the exact times of each job.
+  const startedAt = new Date(Math.min(...group.map((one) => one.startedAt.getTime())));
+  const finishedAt = new Date(Math.max(...group.map((one) => one.finishedAt.getTime())));
+  const ids = group.map(({ jobId }) => jobId);
+  return {
+    updateMany: {
+      filter: settleFilter(group[0], ids),
+      update: settleUpdate({ ...group[0], startedAt, finishedAt }),
+      hint: { _id: 1 },
+    },
+  };
+}
+
+function settleFilter(
+  { token, outcome }: Settlement,
+  ids: string | readonly string[],
+): mongo.Filter<JobDocument> {
+  // A job whose cancellation was requested must not run again.
+  return { ...ownedBy(token, ids), ...(isRescheduled(outcome) && { cancelRequested: null }) };
+}
+
+function settleUpdate({
+  token,
+  workerId,
+  outcome,
+  startedAt,
+  finishedAt,
+}: Settlement): mongo.UpdateFilter<JobDocument> {
+  const transition: Transition = TRANSITIONS[TRANSITION_OF[outcome.kind]];
+  return {
+    $set: {
+      status: transition.to,
+      ...NO_LOCK,
+      settledToken: token,
+      settledBy: workerId,
+      finishedAt: isRescheduled(outcome) ? null : finishedAt,
+      ...outcomeFields(outcome, finishedAt),
+    },
+    // The stored start is that of the claim, or null if a prefetched job is settled before its start was marked.
+    $max: { startedAt },
+    $min: { firstStartedAt: startedAt },
+    ...((transition.fence > 0 || countsAttempt(outcome)) && {
+      $inc: { ...(transition.fence > 0 && { fence: 1 }), ...(countsAttempt(outcome) && { attempts: 1 }) },
+    }),
+  };
+}
+
+function countsAttempt(outcome: Outcome): boolean {
+  return outcome.kind === 'retry' || outcome.kind === 'failed';
+}
+
+function outcomeFields(outcome: Outcome, finishedAt: Date): Partial<JobDocument> {
+  switch (outcome.kind) {
+    case 'completed':
+      return { ...storedResult(outcome.result), error: null };
+    case 'retry':
+      return { nextRunAt: outcome.nextRunAt, error: storedError(outcome.error) };
+    case 'failed':
+      return { error: storedError(outcome.error) };
+    case 'skipped':
+      return { skipReason: outcome.reason };
+    case 'snoozed':
+      return { nextRunAt: outcome.until };
+    case 'cancelled':
+      return { cancelRequested: { reason: outcome.reason, at: finishedAt } };
+    case 'givenBack':
+      return {};
+    default:
+      return assertNever(outcome);
+  }
+}

@@ -1,0 +1,119 @@
+import { mongo } from 'mongoose';
+import { ChronosError, redactCredentials, toError } from '../domain/errors.js';
+
+export const DUPLICATE_KEY = 11_000;
+
+export function isDuplicateKey(error: unknown): boolean {
+  return error instanceof mongo.MongoServerError && error.code === DUPLICATE_KEY;
+}
+
+/**
+ * `bulkWrite` and `insertMany` wrap an error of the whole command, such as a lost connection, in an error that looks
+ * like a report on single writes. Returns the original error.
+ */
+function unwrap(error: unknown): unknown {
+  if (!(error instanceof mongo.MongoBulkWriteError)) return error;
+  const inner: unknown = error.errorResponse;
+  return inner instanceof Error ? inner : error;
+}
+
+/** True for a report on single writes: all writes that it does not name took effect. */
+export function isPartialWriteError(error: unknown): error is mongo.MongoBulkWriteError {
+  return (
+    error instanceof mongo.MongoBulkWriteError &&
+    [error.writeErrors].flat().length > 0 &&
+    !isResultUnknown(error)
+  );
+}
+
+/**
+ * Codes for a server that is no longer primary, shuts down, lost its connections, or has no snapshot yet right after an
+ * election. The driver labels these as retryable only for writes that it can retry itself.
+ */
+const TRANSIENT_CODES = new Set([
+  6, 7, 89, 91, 133, 134, 189, 262, 9001, 10_107, 11_600, 11_602, 13_435, 13_436,
+]);
+
+/**
+ * True if the reply of a write was lost, its write concern was not met, or no server could be reached: it is unknown
+ * whether the write took effect, and trying again later makes sense.
+ */
+export function isResultUnknown(thrown: unknown): boolean {
+  const error = unwrap(thrown);
+  if (!(error instanceof mongo.MongoError)) return false;
+  return (
+    error instanceof mongo.MongoNetworkError ||
+    error instanceof mongo.MongoServerSelectionError ||
+    error instanceof mongo.MongoWriteConcernError ||
+    // All connections were busy. The driver does not export this class.
+    error.name === 'MongoWaitQueueTimeoutError' ||
+    (error instanceof mongo.MongoServerError && TRANSIENT_CODES.has(Number(error.code))) ||
+    // In this case the driver does not report the single writes, not even the rejected ones.
+    (error instanceof mongo.MongoBulkWriteError && error.result.getWriteConcernError() !== undefined) ||
+    error.hasErrorLabel('RetryableWriteError') ||
+    error.hasErrorLabel('PoolRequestedRetry')
+  );
+}
+
+/** Errors in the connection string or its options, before any server is contacted. */
+const INVALID_URI_ERRORS = new Set(['MongoParseError', 'MongoInvalidArgumentError', 'MongoAPIError']);
+
+/** True if trying again may help. It does not with wrong credentials or an invalid connection string. */
+export function isTransient(error: Error): boolean {
+  return !INVALID_URI_ERRORS.has(error.name) && !isAuthentication(error);
+}
+
+/** An error that says why there is no connection and what to do. */
+export function unreachable(error: Error, failures: number): ChronosError {
+  if (INVALID_URI_ERRORS.has(error.name)) {
+    const message = `the connection string is invalid: ${sentence(error.message)} Correct it where it is set (MONGODB_URI, MONGODB_URI_FILE, or the option uri).`;
+    return new ChronosError('INVALID_OPTIONS', message, { cause: error });
+  }
+  const tries = failures === 1 ? 'once' : `${failures} times`;
+  const message = `MongoDB could not be reached (tried ${tries}): ${sentence(reasonOf(error))} ${adviceOn(error)}`;
+  return new ChronosError('MONGODB_UNREACHABLE', message, { cause: error });
+}
+
+/** For a `catch`: turns an outage into an error with a code and advice. */
+export function explainOutage(thrown: unknown): never {
+  throw isResultUnknown(thrown) ? unreachable(toError(thrown), 1) : thrown;
+}
+
+/** The driver's view of the replica set explains more than its message, which only reports that no server was found. */
+export function reasonOf(error: Error): string {
+  const topology = topologyOf(error);
+  if (topology === undefined) return error.message;
+  const set = `the replica set '${topology.setName ?? ''}'`;
+  // The driver drops servers that answer but belong to another set.
+  if (topology.servers.size === 0) return `the servers that answer are not members of ${set}`;
+  const servers = [...topology.servers.values()];
+  const answering = servers.filter(({ type }) => type !== 'Unknown').length;
+  return answering === 0
+    ? error.message
+    : `${answering} of ${servers.length} members of ${set} answer, and none of them is its primary`;
+}
+
+function adviceOn(error: Error): string {
+  if (isAuthentication(error))
+    return 'Check user, password and authSource in the connection string: the server rejects them.';
+  const topology = topologyOf(error);
+  if (topology?.servers.size === 0)
+    return 'Correct replicaSet in the connection string, or leave it out for a server that is in no set.';
+  return 'Check that the server runs and that the connection string names its host, port and credentials.';
+}
+
+/** The topology in which no primary was found. Both the driver's error and mongoose's wrapper have it. */
+function topologyOf(error: Error): mongo.TopologyDescription | undefined {
+  if (!error.name.endsWith('ServerSelectionError')) return undefined;
+  const { reason } = error as { reason?: mongo.TopologyDescription };
+  return reason?.type === 'ReplicaSetNoPrimary' ? reason : undefined;
+}
+
+function isAuthentication(error: Error): boolean {
+  const code = (error as { code?: unknown }).code;
+  return code === 18 || /auth/i.test((error as { codeName?: string }).codeName ?? '');
+}
+
+function sentence(text: string): string {
+  return `${redactCredentials(text).replace(/\.+$/, '')}.`;
+}

@@ -1,0 +1,83 @@
+import type { mongo } from 'mongoose';
+import { MAX_QUERY_MS } from './query-limits.js';
+
+/** The position after a document: its id, and its time if the page is ordered by time. */
+export interface PagePosition {
+  at: Date | null;
+  id: string;
+}
+
+export interface PageRequest<T> {
+  filter: mongo.Filter<T>;
+  direction: 1 | -1;
+  projection: Readonly<Record<string, 0 | 1>>;
+  limit: number;
+  after: PagePosition | undefined;
+  /** Leave it out where the planner should choose the index. */
+  hint?: string | Record<string, 1>;
+}
+
+type Collection<T extends { _id: string }> = mongo.Collection<T>;
+
+/** Ordered by id. */
+export async function pageById<T extends { _id: string }>(
+  collection: Collection<T>,
+  request: PageRequest<T>,
+): Promise<T[]> {
+  const { filter, direction, after } = request;
+  const rest = after === undefined ? {} : { _id: beyond(direction, after.id) };
+  return find(collection, request, [filter, rest], { _id: direction }, request.limit);
+}
+
+/**
+ * Ordered by a time and then by id. The indexes have the time only, so documents with the same time are read by a query
+ * of their own: nothing else has to be sorted by id.
+ */
+export async function pageByTime<T extends { _id: string }>(
+  collection: Collection<T>,
+  time: keyof T & string,
+  request: PageRequest<T>,
+): Promise<T[]> {
+  const { filter, direction, limit, after } = request;
+  const timeOf = (document: T): number => (document[time] as Date).getTime();
+  const inOrder = (a: T, b: T): number =>
+    direction * (timeOf(a) - timeOf(b) || (a._id < b._id ? -1 : a._id > b._id ? 1 : 0));
+  const sameTime = (at: Date, rest: object, most: number): Promise<T[]> =>
+    find(collection, request, [filter, { [time]: at }, rest], { _id: direction }, most);
+
+  let from = after?.at ?? undefined;
+  const page =
+    after === undefined || from === undefined
+      ? []
+      : await sameTime(from, { _id: beyond(direction, after.id) }, limit);
+  while (page.length < limit) {
+    const left = limit - page.length;
+    const rest = from === undefined ? {} : { [time]: beyond(direction, from) };
+    const found = await find(collection, request, [filter, rest], { [time]: direction }, left + 1);
+    if (found.length <= left) return [...page, ...found.sort(inOrder)];
+    // There may be more documents with the last time.
+    const last = found.at(-1)?.[time] as Date;
+    page.push(...found.filter((document) => timeOf(document) !== last.getTime()).sort(inOrder));
+    page.push(...(await sameTime(last, {}, limit - page.length)));
+    from = last;
+  }
+  return page;
+}
+
+function beyond(direction: 1 | -1, value: Date | string): object {
+  return direction === 1 ? { $gt: value } : { $lt: value };
+}
+
+function find<T extends { _id: string }>(
+  collection: Collection<T>,
+  { projection, hint }: PageRequest<T>,
+  conditions: object[],
+  sort: Record<string, 1 | -1>,
+  limit: number,
+): Promise<T[]> {
+  if (limit === 0) return Promise.resolve([]);
+  const $and = conditions.filter((condition) => Object.keys(condition).length > 0);
+  const filter = ($and.length === 0 ? {} : { $and }) as mongo.Filter<T>;
+  const options = { projection, sort, limit, maxTimeMS: MAX_QUERY_MS, ...(hint !== undefined && { hint }) };
+  return collection.find<T>(filter, options).toArray();
+}

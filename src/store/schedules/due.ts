@@ -1,0 +1,104 @@
+import type { mongo } from 'mongoose';
+import type { ScheduleDocument } from '../../domain/schedule/schedule.js';
+import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
+import type { Collections } from '../schema/collections.js';
+import { DUE_SCHEDULES_INDEX, PENDING_SCHEDULES_INDEX } from '../schema/schedule-schemas.js';
+
+/** The schedules that a process may decide on. */
+export interface ScheduleScope {
+  /** Its definitions. Schedules of the API may be decided on by every process. */
+  names: readonly string[];
+  environment: string;
+  /** Malformed documents. */
+  except: readonly string[];
+}
+
+/** Active schedules with an undecided occurrence up to `until`, oldest first. */
+export async function findDueSchedules(
+  c: Collections,
+  scope: ScheduleScope,
+  until: Date,
+  limit: number,
+): Promise<ScheduleDocument[]> {
+  const filter = { ...withinScope(scope), isActive: true, nextRunAt: { $lte: until } };
+  return c.schedules.find(filter, { hint: DUE_SCHEDULES_INDEX, sort: { nextRunAt: 1 }, limit }).toArray();
+}
+
+/** When the next schedule becomes due after `after`. */
+export async function nextScheduleAt(
+  c: Collections,
+  scope: ScheduleScope,
+  after: Date,
+): Promise<Date | null> {
+  const filter = { ...withinScope(scope), isActive: true, nextRunAt: { $gt: after } };
+  const options = {
+    hint: DUE_SCHEDULES_INDEX,
+    sort: { nextRunAt: 1 },
+    projection: { nextRunAt: 1 },
+  } as const;
+  return (await c.schedules.findOne(filter, options))?.nextRunAt ?? null;
+}
+
+/**
+ * Schedules with entries that are pending since before `before`: a run waits for another, or a process crashed. Ordered
+ * by id, from `after` on, so that many waiting schedules do not hide the others.
+ */
+export async function findPendingSchedules(
+  c: Collections,
+  scope: ScheduleScope,
+  before: Date,
+  after: string,
+  limit: number,
+): Promise<ScheduleDocument[]> {
+  const filter = { $and: [withinScope(scope), { _id: { $gt: after } }], 'pending.since': { $lte: before } };
+  return c.schedules.find(filter, { hint: PENDING_SCHEDULES_INDEX, sort: { _id: 1 }, limit }).toArray();
+}
+
+function withinScope({ names, environment, except }: ScheduleScope): mongo.Filter<ScheduleDocument> {
+  return {
+    $or: [{ owner: 'api' }, { _id: { $in: [...names] } }],
+    // An empty list means every environment.
+    environments: { $in: [[], environment] },
+    ...(except.length > 0 && { _id: { $nin: [...except] } }),
+  };
+}
+
+export type UnhealthySchedule = Pick<ScheduleDocument, '_id' | 'nextRunAt' | 'disabledReason'>;
+
+/** Active schedules with an undecided occurrence before `before`, oldest first. */
+export async function findLateSchedules(
+  c: Collections,
+  before: Date,
+  limit: number,
+): Promise<UnhealthySchedule[]> {
+  const filter = { isActive: true, nextRunAt: { $lte: before } };
+  return find(c, filter, limit, { hint: DUE_SCHEDULES_INDEX, sort: { nextRunAt: 1 } });
+}
+
+/** Schedules whose rule is invalid. There is no index for this: it reads all schedules, within the time limit. */
+export async function findDisabledSchedules(c: Collections, limit: number): Promise<UnhealthySchedule[]> {
+  return find(c, { disabledReason: { $type: 'string' } }, limit, {});
+}
+
+/** Schedules with entries that are pending since before `before`. */
+export async function findLongPending(
+  c: Collections,
+  before: Date,
+  limit: number,
+): Promise<UnhealthySchedule[]> {
+  return find(c, { 'pending.since': { $lte: before } }, limit, { hint: PENDING_SCHEDULES_INDEX });
+}
+
+function find(
+  c: Collections,
+  filter: mongo.Filter<ScheduleDocument>,
+  limit: number,
+  options: mongo.FindOptions,
+): Promise<UnhealthySchedule[]> {
+  const projection = { nextRunAt: 1, disabledReason: 1 } as const;
+  return withTimeLimit('reading the schedules', () =>
+    c.schedules
+      .find<UnhealthySchedule>(filter, { ...options, projection, limit, maxTimeMS: MAX_QUERY_MS })
+      .toArray(),
+  );
+}

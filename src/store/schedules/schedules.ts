@@ -1,0 +1,85 @@
+import type { ScheduleDocument } from '../../domain/schedule/schedule.js';
+import { isDuplicateKey } from '../mongo-errors.js';
+import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
+import type { Collections } from '../schema/collections.js';
+
+/** False if the id is taken. */
+export async function insertSchedule(c: Collections, schedule: ScheduleDocument): Promise<boolean> {
+  try {
+    await c.schedules.insertOne(schedule);
+    return true;
+  } catch (error) {
+    if (isDuplicateKey(error)) return false;
+    throw error;
+  }
+}
+
+/** Writes fields of a schedule, unless it was decided on or changed since it was read. Decisions in progress will fail. */
+export async function changeSchedule(
+  c: Collections,
+  read: Pick<ScheduleDocument, '_id' | 'decision'>,
+  fields: Partial<ScheduleDocument> & Pick<ScheduleDocument, 'decision'>,
+): Promise<boolean> {
+  const { matchedCount } = await c.schedules.updateOne(
+    { _id: read._id, decision: read.decision },
+    { $set: fields, $inc: { rev: 1 } },
+  );
+  return matchedCount === 1;
+}
+
+export async function deleteSchedule(c: Collections, id: string): Promise<boolean> {
+  return (await c.schedules.deleteOne({ _id: id })).deletedCount === 1;
+}
+
+export async function findSchedule(c: Collections, id: string): Promise<ScheduleDocument | null> {
+  return c.schedules.findOne({ _id: id });
+}
+
+/** With `limitTime` the read fails when it takes too long, for a person who waits. A worker that starts waits longer. */
+export interface ReadOptions {
+  limitTime?: boolean;
+}
+
+export async function findSchedules(
+  c: Collections,
+  ids: readonly string[],
+  options: ReadOptions = {},
+): Promise<ScheduleDocument[]> {
+  return withTimeLimit('reading the schedules that code defines', () =>
+    c.schedules.find({ _id: { $in: [...ids] } }, timeLimit(options)).toArray(),
+  );
+}
+
+export interface ScheduleQuery {
+  owner?: 'code' | 'api';
+  userId?: string;
+  taskType?: string;
+  isActive?: boolean;
+  /** Only ids after this one. */
+  after?: string;
+  limit: number;
+}
+
+/** Ordered by id. */
+export async function listSchedules(c: Collections, query: ScheduleQuery): Promise<ScheduleDocument[]> {
+  const { after, limit, ...exact } = query;
+  const filter = { ...exact, ...(after !== undefined && { _id: { $gt: after } }) };
+  return c.schedules.find(filter, { sort: { _id: 1 }, limit }).toArray();
+}
+
+/** Ids of schedules that are defined in code, but not in `known`. */
+export async function findForeignDefinitions(
+  c: Collections,
+  known: readonly string[],
+  options: ReadOptions = {},
+): Promise<string[]> {
+  const filter = { owner: 'code', _id: { $nin: [...known] } } as const;
+  const found = await withTimeLimit('finding schedules of other code', () =>
+    c.schedules.find(filter, { projection: { _id: 1 }, ...timeLimit(options) }).toArray(),
+  );
+  return found.map(({ _id }) => _id);
+}
+
+function timeLimit({ limitTime = false }: ReadOptions): { maxTimeMS?: number } {
+  return limitTime ? { maxTimeMS: MAX_QUERY_MS } : {};
+}

@@ -1,0 +1,84 @@
+import type { Connection, mongo } from 'mongoose';
+import { ChronosError, toError } from '../../domain/errors.js';
+import { openConnection } from '../connection.js';
+import { unreachable } from '../mongo-errors.js';
+import { compareIndexes, validatorFor, fullSchema } from './inspect.js';
+
+/** No socket timeout: building an index on a large collection takes minutes. */
+const INSTALL_TIMEOUTS = {
+  serverSelectionTimeoutMS: 10_000,
+  connectTimeoutMS: 10_000,
+  maxPoolSize: 4,
+} as const;
+
+const UNAUTHORIZED = 13;
+const NAMESPACE_EXISTS = 48;
+
+/**
+ * Creates collections, indexes and validators that are missing. Many processes may run it at once. Stops when the
+ * signal is aborted; the server still finishes an index build in progress.
+ */
+export async function install(uri: string, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
+  const connection = await openConnection(uri, INSTALL_TIMEOUTS).catch((error: unknown) => {
+    throw unreachable(toError(error), 1);
+  });
+  const abort = (): void => void connection.destroy();
+  signal?.addEventListener('abort', abort);
+  try {
+    signal?.throwIfAborted();
+    await Promise.all(connection.modelNames().map((name) => installModel(connection, name))).catch(
+      explainMissingRights,
+    );
+  } finally {
+    signal?.removeEventListener('abort', abort);
+    await connection.destroy();
+  }
+}
+
+async function installModel(connection: Connection, name: string): Promise<void> {
+  const model = connection.model(name);
+  const db = connection.getClient().db(connection.name);
+  const $jsonSchema = validatorFor(name, model.schema);
+  const collection = db.collection(model.collection.name);
+  const [existing] = await db.listCollections({ name: collection.collectionName }).toArray();
+  const validator = (
+    existing as { options?: { validator?: { $jsonSchema?: { title?: string } } } } | undefined
+  )?.options?.validator;
+  if (existing === undefined) {
+    await db
+      .createCollection(collection.collectionName, { validator: { $jsonSchema } })
+      .catch(ignoreExisting);
+  } else if (JSON.stringify(validator) !== JSON.stringify({ $jsonSchema })) {
+    const isOurs = validator?.$jsonSchema?.title?.startsWith('Chronos ') === true;
+    if (!isOurs) await assertOwnCollection(collection, fullSchema(name, model.schema));
+    await db.command({ collMod: collection.collectionName, validator: { $jsonSchema } });
+  }
+  const { missing, different } = compareIndexes(model.schema, await collection.indexes());
+  // createIndexes() needs rights that a worker need not have, even if all indexes exist.
+  if (missing.length + different.length > 0) await model.createIndexes();
+}
+
+function explainMissingRights(error: unknown): never {
+  if ((error as { code?: unknown }).code !== UNAUTHORIZED) throw error;
+  throw new ChronosError(
+    'NOT_INSTALLED',
+    `the database user may not create the collections and indexes that are missing or out of date: ${toError(error).message}. ` +
+      'Run install once as a user who may (docs/operations.md lists the rights), then start the workers.',
+    { cause: error },
+  );
+}
+
+function ignoreExisting(error: unknown): void {
+  if ((error as { code?: unknown }).code !== NAMESPACE_EXISTS) throw error;
+}
+
+/** Another program may have a collection of this name: pruning would delete its documents, and the validator would reject new ones. */
+async function assertOwnCollection(collection: mongo.Collection, $jsonSchema: object): Promise<void> {
+  const foreign = await collection.findOne({ $nor: [{ $jsonSchema }] }, { projection: { _id: 1 } });
+  if (foreign === null) return;
+  throw new ChronosError(
+    'COLLECTION_TAKEN',
+    `the collection '${collection.namespace}' holds documents that Chronos did not write: give Chronos a database of its own in its connection string`,
+  );
+}

@@ -1,0 +1,163 @@
+import type { ResolvedOptions } from '../config/options.js';
+import type { Clock } from '../domain/clock.js';
+import type { HandlerRegistry } from '../handlers/handler-registry.js';
+import { BurstThrottle } from '../runtime/burst-throttle.js';
+import type { EventBus } from '../runtime/event-bus.js';
+import { PeriodicService } from '../runtime/periodic-service.js';
+import type { ChangeBatch } from '../store/change-stream.js';
+import type { Store } from '../store/store.js';
+
+/** The error of a standalone server, which has no change streams. */
+const NOT_A_REPLICA_SET = 40_573;
+/** A standalone server may be turned into a replica set. */
+const RETRY_STANDALONE_MS = 3_600_000;
+/** Nothing happens while the stream rests; resume() ends the wait. */
+const RESTING_MS = 3_600_000;
+/** While the stream rests, polls find changes within this time. */
+const RESTING_POLL_MS = 1000;
+/**
+ * While a stream reports every change, polls only find what it lost, so they run this many times less often: an idle
+ * worker with the default interval asks twice a minute.
+ */
+const HEALTHY_STREAM_MULTIPLIER = 6;
+
+export interface ChangeSubscriber {
+  onChanges(batch: ChangeBatch): void;
+  /** Changes may have been missed; pollers must read again. */
+  onMissedChanges(): void;
+}
+
+export interface ChangeListenerDeps {
+  clock: Clock;
+  events: EventBus;
+  store: Pick<Store, 'watchChanges'>;
+  registry: Pick<HandlerRegistry, 'taskTypes' | 'onChange'>;
+  options: Pick<ResolvedOptions, 'queues' | 'pollInterval'>;
+}
+
+interface Stream {
+  readonly batches: ReturnType<Store['watchChanges']>;
+  readonly closing: AbortController;
+}
+
+/**
+ * Reads one change stream for everything in this process that wants to know what other processes did. Its messages are
+ * hints: without a stream, or while it is broken, polls find the same changes later.
+ */
+export class ChangeListener extends PeriodicService {
+  readonly name = 'watch changes';
+  readonly #deps: ChangeListenerDeps;
+  readonly #throttle: BurstThrottle;
+  readonly #subscribers: ChangeSubscriber[] = [];
+  #stream: Stream | undefined;
+  #isHealthy = false;
+  #isResting = false;
+  #unsubscribe: (() => void) | undefined;
+
+  constructor(deps: ChangeListenerDeps) {
+    super(deps.clock, deps.events);
+    this.#deps = deps;
+    this.#throttle = new BurstThrottle(deps.clock);
+  }
+
+  /** Pollers multiply their interval by this: more than 1 while the stream works, less while it rests. */
+  get intervalMultiplier(): number {
+    if (this.#isResting) return Math.min(1, RESTING_POLL_MS / this.#deps.options.pollInterval);
+    return this.#isHealthy ? HEALTHY_STREAM_MULTIPLIER : 1;
+  }
+
+  subscribe(subscriber: ChangeSubscriber): void {
+    this.#subscribers.push(subscriber);
+  }
+
+  /** Closes the stream: a busy worker does not need it, and every stream costs the server. */
+  rest(): void {
+    if (this.#isResting) return;
+    this.#isResting = true;
+    this.#reopen();
+    this.#notifyMissedChanges();
+  }
+
+  /** Reads the stream again. */
+  resume(): void {
+    if (!this.#isResting) return;
+    this.#isResting = false;
+    this.wake();
+  }
+
+  override start(): void {
+    // The stream is filtered by the task types of this process.
+    this.#unsubscribe ??= this.#deps.registry.onChange(() => {
+      this.#reopen();
+    });
+    super.start();
+  }
+
+  override async stop(): Promise<void> {
+    this.#unsubscribe?.();
+    this.#unsubscribe = undefined;
+    const stream = this.#stream;
+    stream?.closing.abort();
+    await super.stop();
+    await this.#close(stream);
+  }
+
+  /** Reads the next batch of the stream. */
+  async runOnce(): Promise<number> {
+    if (this.#isResting) {
+      await this.#close(this.#stream);
+      return RESTING_MS;
+    }
+    const stream = (this.#stream ??= this.#open());
+    try {
+      const { value: batch, done } = await stream.batches.next();
+      if (done !== true && typeof batch === 'object') {
+        for (const subscriber of this.#subscribers) subscriber.onChanges(batch);
+        this.#throttle.record();
+      }
+      if (done === true || stream.closing.signal.aborted) {
+        await this.#close(stream);
+        return 0;
+      }
+      if (batch === 'open') {
+        this.#isHealthy = true;
+        this.#notifyMissedChanges();
+      }
+      // Changes that come in a burst are read together.
+      return this.#throttle.wait;
+    } catch (error) {
+      const wasHealthy = this.#isHealthy;
+      await this.#close(stream);
+      if (wasHealthy) this.#notifyMissedChanges();
+      if ((error as { code?: unknown }).code === NOT_A_REPLICA_SET) return RETRY_STANDALONE_MS;
+      throw error;
+    }
+  }
+
+  #notifyMissedChanges(): void {
+    for (const subscriber of this.#subscribers) subscriber.onMissedChanges();
+  }
+
+  #open(): Stream {
+    const { store, registry, options } = this.#deps;
+    const closing = new AbortController();
+    const request = { queues: options.queues, taskTypes: registry.taskTypes };
+    return { closing, batches: store.watchChanges(request, closing.signal) };
+  }
+
+  /** The next round opens a new stream, unless it rests. */
+  #reopen(): void {
+    if (this.#stream === undefined) return;
+    this.#stream.closing.abort();
+    this.wake();
+  }
+
+  async #close(stream: Stream | undefined): Promise<void> {
+    if (stream === undefined) return;
+    if (this.#stream === stream) {
+      this.#stream = undefined;
+      this.#isHealthy = false;
+    }
+    await stream.batches.return();
+  }
+}

@@ -1,0 +1,60 @@
+import type { Clock } from '../../domain/clock.js';
+import { EventBus } from '../../runtime/event-bus.js';
+import {
+  type TrackedLease,
+  renewalDueAt,
+  RenewalLoop,
+  type RenewalReport,
+  type Renewer,
+  type RenewLeases,
+} from './lock-renewer.js';
+
+/** Renews in this thread: for manual clocks, which the renewal thread cannot share. */
+export class InProcessRenewer implements Renewer {
+  readonly #clock: Clock;
+  readonly #renew: RenewLeases;
+  readonly #leases = new Set<TrackedLease>();
+  #loop: RenewalLoop | undefined;
+
+  constructor(clock: Clock, renew: RenewLeases) {
+    this.#clock = clock;
+    this.#renew = renew;
+  }
+
+  start(report: RenewalReport): Promise<void> {
+    const events = new EventBus();
+    events.on('worker:trouble', ({ error, failures, retryIn }) => {
+      report.error(error, failures, retryIn);
+    });
+    events.on('worker:recovered', ({ failures }) => report.recovered(failures));
+    const [clock, renew, leases] = [this.#clock, this.#renew, () => this.#leases];
+    this.#loop = new RenewalLoop({ clock, events, leases, renew, report });
+    this.#loop.start();
+    return Promise.resolve();
+  }
+
+  track(leases: readonly TrackedLease[]): void {
+    for (const lease of leases) {
+      this.#leases.add(lease);
+      this.#loop?.renewBy(renewalDueAt(lease));
+    }
+  }
+
+  untrack(lease: TrackedLease): void {
+    this.#leases.delete(lease);
+  }
+
+  heartbeat(): void {
+    this.#loop?.heartbeat();
+  }
+
+  flushReports(): void {
+    // Reports are delivered at once.
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop?.stop();
+    this.#loop = undefined;
+    this.#leases.clear();
+  }
+}

@@ -1,0 +1,143 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../domain/clock.js';
+import type { Duration } from '../../domain/duration.js';
+import { ChronosError } from '../../domain/errors.js';
+import { assertLockName } from '../../domain/identifiers.js';
+import { duration, object, parse } from '../../domain/validation.js';
+import type { EventBus } from '../../runtime/event-bus.js';
+import { pollUntil } from '../../runtime/retry.js';
+import type { Store } from '../../store/store.js';
+import type { HeldLease, LockManager } from './lock-manager.js';
+
+const POLL_BACKOFF = { first: 20, max: 1000 };
+
+const withLockShape = object<{ wait: number }>({ wait: duration() });
+
+/** What the function of `withLock` receives. */
+export interface HeldLock {
+  readonly name: string;
+  /** Increases with every holder. Pass it to what the lock protects, so that writes of an earlier holder can be rejected. */
+  readonly fence: number;
+  /** Aborted when the lock is lost. */
+  readonly signal: AbortSignal;
+}
+
+export interface NamedLocksDeps {
+  clock: Clock;
+  events: EventBus;
+  store: Pick<Store, 'acquireLock' | 'releaseLock' | 'findLock'>;
+  locks: LockManager;
+  workerId: string;
+  lockTimeout: number;
+}
+
+interface Holding {
+  readonly name: string;
+  readonly token: string;
+  readonly leases: readonly HeldLease[];
+  readonly onLost: () => void;
+}
+
+/** Named locks: one function at a time under each name, across all processes. */
+export class NamedLocks {
+  readonly #deps: NamedLocksDeps;
+  readonly #holdings = new Set<Holding>();
+  readonly #closed = new AbortController();
+
+  constructor(deps: NamedLocksDeps) {
+    this.#deps = deps;
+  }
+
+  /** Runs `fn` while holding the named lock; throws LOCK_HELD when it is not free within `wait`. Default: no wait. */
+  async withLock<T>(
+    name: string,
+    fn: (lock: HeldLock) => T | Promise<T>,
+    options: { wait?: Duration } = {},
+  ): Promise<T> {
+    const { locks, lockTimeout: length } = this.#deps;
+    assertLockName(name);
+    const { wait = 0 } = parse(withLockShape, options, 'withLock() options', 'INVALID_ARGUMENT');
+    if (typeof fn !== 'function') {
+      throw new ChronosError('INVALID_ARGUMENT', `withLock() runs a function, got ${typeof fn}`);
+    }
+    await locks.open();
+    this.#assertOpen();
+    const token = randomUUID();
+    const { fence, sentAt } = await this.#acquire(name, token, wait);
+    if (this.#closed.signal.aborted) await this.#release(name, token);
+    this.#assertOpen();
+    const control = new AbortController();
+    const onLost = (): void => {
+      control.abort(new ChronosError('LOCK_LOST', `the lock '${name}' was lost`));
+    };
+    const request = { kind: 'named', id: name, token, length, sentAt, onLost } as const;
+    const leases = locks.hold([{ ...request, runsFor: Infinity, prefetched: false }]);
+    const holding = { name, token, leases, onLost };
+    this.#holdings.add(holding);
+    try {
+      // The process may have been frozen while the reply was on its way.
+      if (!leases.every((lease) => locks.isValid(lease))) onLost();
+      control.signal.throwIfAborted();
+      return await fn({ name, fence, signal: control.signal });
+    } finally {
+      this.#holdings.delete(holding);
+      for (const lease of leases) locks.release(lease);
+      await this.#release(name, token);
+    }
+  }
+
+  /** Releases all locks for good, before renewal ends: functions that still run see their signal aborted. */
+  async close(): Promise<void> {
+    this.#closed.abort();
+    const holdings = [...this.#holdings];
+    for (const { leases, onLost } of holdings) {
+      for (const lease of leases) this.#deps.locks.release(lease);
+      onLost();
+    }
+    await Promise.all(holdings.map(({ name, token }) => this.#release(name, token)));
+  }
+
+  async #acquire(name: string, token: string, wait: number): Promise<{ fence: number; sentAt: number }> {
+    const { clock, store } = this.#deps;
+    const signal = this.#closed.signal;
+    const lock = await pollUntil(() => this.#tryAcquire(name, token), {
+      ...POLL_BACKOFF,
+      ...{ clock, timeout: wait, signal },
+    });
+    if (lock !== undefined) return lock;
+    this.#assertOpen();
+    const holder = await store.findLock(name);
+    throw new ChronosError(
+      'LOCK_HELD',
+      `the lock '${name}' is held by ${holder?.lockedBy ?? 'another process'} until ${holder?.lockedUntil.toISOString() ?? 'an unknown time'}, unless it is renewed`,
+    );
+  }
+
+  async #tryAcquire(name: string, token: string): Promise<{ fence: number; sentAt: number } | undefined> {
+    const { clock, store, workerId, lockTimeout } = this.#deps;
+    const sentAt = clock.monotonic();
+    const now = clock.now();
+    const lockedUntil = new Date(now.getTime() + lockTimeout);
+    try {
+      const lock = await store.acquireLock(name, { token, workerId, lockedUntil }, now);
+      return lock === null ? undefined : { fence: lock.fence, sentAt };
+    } catch (error) {
+      // The lock may be ours although the reply was lost, and nobody else would release it.
+      await store.releaseLock(name, token).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** A failed release does not change the result of the function: without renewal the lock expires by itself. */
+  async #release(name: string, token: string): Promise<void> {
+    const { store, events } = this.#deps;
+    await store.releaseLock(name, token).catch((error: unknown) => {
+      events.reportError('release named lock', error);
+    });
+  }
+
+  #assertOpen(): void {
+    if (this.#closed.signal.aborted)
+      throw new ChronosError('WRONG_STATE', 'the scheduler was stopped meanwhile');
+  }
+}

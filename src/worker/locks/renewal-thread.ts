@@ -1,0 +1,141 @@
+import { type MessagePort, workerData } from 'node:worker_threads';
+import { toError } from '../../domain/errors.js';
+import { AnchoredClock, type ClockAnchor, DatabaseClock } from '../../runtime/database-clock.js';
+import { EventBus } from '../../runtime/event-bus.js';
+import type { Lease } from '../../store/jobs/renew.js';
+import { SharedLeases, type SlotVersion } from './lease-table.js';
+import { RenewalLoop } from './lock-renewer.js';
+
+export interface ThreadInput {
+  uri: string;
+  lockTimeout: number;
+  connectTimeout: number;
+  /** The tables of leases that exist now. */
+  tables: readonly SharedArrayBuffer[];
+  /** Milliseconds of the shortest lease in them. */
+  shortestLease: number;
+}
+
+export type ToThread =
+  | { kind: 'grow'; table: SharedArrayBuffer }
+  | { kind: 'shortestLease'; length: number }
+  | { kind: 'heartbeat'; clock: ClockAnchor }
+  | { kind: 'stop' };
+
+export type FromThread =
+  | { kind: 'ready' }
+  | { kind: 'unreachable'; message: string }
+  | { kind: 'renewed'; slots: readonly SlotVersion[]; sentAt: number }
+  | { kind: 'lost'; slots: readonly SlotVersion[] }
+  | { kind: 'recovered'; failures: number }
+  | { kind: 'error'; message: string; failures: number; retryIn: number };
+
+// The renewal thread: its own connection pool and renewal loop, for leases that the main thread writes to shared memory.
+const { port, input } = workerData as { port: MessagePort; input: ThreadInput };
+
+/** For leases shorter than this there is no time to connect when the first one has to be renewed. */
+const CONNECT_AHEAD_MS = 15_000;
+
+interface Connected {
+  renew: (leases: readonly Lease[], now: Date) => Promise<Lease[]>;
+  close: () => Promise<void>;
+}
+
+const send = (message: FromThread): void => {
+  port.postMessage(message);
+};
+
+const clock = new AnchoredClock();
+let connected: Promise<Connected> | undefined;
+
+/** Loads the driver as well: a worker whose jobs are all short needs neither. */
+async function connectOnce(timeout: number): Promise<Connected> {
+  connected ??= connect(timeout);
+  connected.catch(() => (connected = undefined));
+  return connected;
+}
+
+async function connect(timeout: number): Promise<Connected> {
+  const [{ connect: open }, { renew }] = await Promise.all([
+    import('../../store/connection.js'),
+    import('../../store/jobs/renew.js'),
+  ]);
+  const database = await open({
+    uri: input.uri,
+    poolSize: 2,
+    socketTimeout: Math.min(5000, Math.max(1000, input.lockTimeout / 6)),
+    timeout,
+    clock,
+  });
+  try {
+    const databaseClock = new DatabaseClock(database);
+    await databaseClock.synchronize();
+    clock.anchor = databaseClock.anchor;
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+  return {
+    renew: (leases, now) => renew(database.collections, leases, now),
+    close: () => database.close(),
+  };
+}
+
+async function main(): Promise<void> {
+  if (input.shortestLease < CONNECT_AHEAD_MS) await connectOnce(input.connectTimeout);
+  const events = new EventBus();
+  events.on('worker:trouble', ({ error, failures, retryIn }) => {
+    send({ kind: 'error', message: error.message, failures, retryIn });
+  });
+  events.on('worker:recovered', ({ failures }) => send({ kind: 'recovered', failures }));
+  const leases = new SharedLeases(input.tables);
+  // One try must not use up the time that the locks have left.
+  const connectTimeout = Math.min(input.connectTimeout, Math.max(1000, input.lockTimeout / 6));
+  const loop = new RenewalLoop({
+    clock,
+    events,
+    leases: () => leases.current(),
+    // Read the time after connecting: before that, the clock may not have been measured.
+    renew: async (due) => (await connectOnce(connectTimeout)).renew(due, clock.now()),
+    report: {
+      renewed: (renewed, sentAt) => {
+        send({ kind: 'renewed', slots: leases.slotsOf(renewed), sentAt });
+      },
+      lost: (lost) => {
+        send({ kind: 'lost', slots: leases.slotsOf(lost) });
+      },
+    },
+  });
+
+  async function stop(): Promise<void> {
+    await loop.stop();
+    await (await connected?.catch(() => undefined))?.close();
+    port.close();
+  }
+
+  port.on('message', (message: ToThread) => {
+    switch (message.kind) {
+      case 'grow':
+        leases.grow(message.table);
+        return;
+      case 'shortestLease':
+        if (message.length < CONNECT_AHEAD_MS) connectOnce(connectTimeout).catch(() => undefined);
+        loop.expectLeasesOf(message.length);
+        return;
+      case 'heartbeat':
+        clock.anchor = message.clock;
+        loop.heartbeat();
+        return;
+      case 'stop':
+        void stop();
+    }
+  });
+  loop.expectLeasesOf(input.shortestLease);
+  loop.start();
+  send({ kind: 'ready' });
+}
+
+main().catch((error: unknown) => {
+  send({ kind: 'unreachable', message: toError(error).message });
+  port.close();
+});

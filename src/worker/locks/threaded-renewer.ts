@@ -1,0 +1,214 @@
+import { extname } from 'node:path';
+import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
+import { ChronosError } from '../../domain/errors.js';
+import { assertNever } from '../../domain/language.js';
+import type { DatabaseClock } from '../../runtime/database-clock.js';
+import { retryDelay } from '../../runtime/retry.js';
+import { systemClock } from '../../runtime/system-clock.js';
+import { waitAtMost } from '../../runtime/waiting.js';
+import { LeaseTable, SLOTS, type SlotVersion } from './lease-table.js';
+import type { TrackedLease, RenewalReport, Renewer } from './lock-renewer.js';
+import type { FromThread, ThreadInput, ToThread } from './renewal-thread.js';
+
+// The extension is this module's own, so that it loads from dist/ and when TypeScript is run directly.
+const ENTRY = new URL(`./renewal-thread${extname(import.meta.url)}`, import.meta.url);
+
+/** A thread that cannot reach the database is terminated after this time. */
+const MAX_STOP_MS = 6000;
+
+const RESPAWN_RETRY = { first: 250, max: 5000 };
+
+type ThreadOptions = Pick<ThreadInput, 'uri' | 'lockTimeout' | 'connectTimeout'>;
+
+interface Slot {
+  lease: TrackedLease;
+  version: number;
+}
+
+interface Thread {
+  worker: Worker;
+  port: MessagePort;
+  exited: Promise<void>;
+}
+
+/** Renews in a thread that has its own connections. A thread that dies is replaced. */
+export class ThreadedRenewer implements Renewer {
+  readonly #clock: Pick<DatabaseClock, 'anchor'>;
+  readonly #options: ThreadOptions;
+  readonly #tables = [new LeaseTable()];
+  /** The content of each slot in the tables. */
+  readonly #slots: (Slot | undefined)[] = [];
+  readonly #slotOf = new Map<TrackedLease, number>();
+  #free: number[] = [];
+  #shortestLease: number;
+  #thread: Thread | undefined;
+  #report: RenewalReport | undefined;
+  #stopping = new AbortController();
+  #respawning: Promise<void> | undefined;
+  #onReady: (error?: Error) => void = () => undefined;
+
+  constructor(clock: Pick<DatabaseClock, 'anchor'>, { uri, lockTimeout, connectTimeout }: ThreadOptions) {
+    this.#clock = clock;
+    // Only what can be passed to a thread: the other options contain functions.
+    this.#options = { uri, lockTimeout, connectTimeout };
+    this.#shortestLease = lockTimeout;
+  }
+
+  async start(report: RenewalReport): Promise<void> {
+    this.#report = report;
+    this.#stopping = new AbortController();
+    await this.#spawn();
+  }
+
+  track(leases: readonly TrackedLease[]): void {
+    for (const lease of leases) {
+      const slot = this.#slotOf.get(lease) ?? this.#takeSlot(lease);
+      const version = this.#tableOf(slot).write(slot % SLOTS, lease);
+      this.#slots[slot] = { lease, version };
+      if (lease.length >= this.#shortestLease) continue;
+      this.#shortestLease = lease.length;
+      this.#send({ kind: 'shortestLease', length: lease.length });
+    }
+  }
+
+  untrack(lease: TrackedLease): void {
+    const slot = this.#slotOf.get(lease);
+    if (slot === undefined) return;
+    this.#slotOf.delete(lease);
+    this.#slots[slot] = undefined;
+    this.#tableOf(slot).clear(slot % SLOTS);
+    this.#free.push(slot);
+  }
+
+  heartbeat(): void {
+    this.#send({ kind: 'heartbeat', clock: this.#clock.anchor });
+  }
+
+  flushReports(): void {
+    const port = this.#thread?.port;
+    if (port === undefined) return;
+    for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
+      this.#onMessage(next.message as FromThread);
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    const thread = this.#thread;
+    if (thread === undefined) return;
+    this.#send({ kind: 'stop' });
+    await waitAtMost(systemClock, MAX_STOP_MS, thread.exited);
+    await thread.worker.terminate();
+    await this.#respawning;
+    for (const lease of [...this.#slotOf.keys()]) this.untrack(lease);
+  }
+
+  #takeSlot(lease: TrackedLease): number {
+    const slot = this.#free.pop() ?? this.#slots.length;
+    if (slot === this.#tables.length * SLOTS) {
+      const table = new LeaseTable();
+      this.#tables.push(table);
+      this.#send({ kind: 'grow', table: table.memory });
+    }
+    this.#slotOf.set(lease, slot);
+    return slot;
+  }
+
+  #tableOf(slot: number): LeaseTable {
+    const table = this.#tables[Math.floor(slot / SLOTS)];
+    if (table === undefined) throw new RangeError(`there is no slot ${slot}`);
+    return table;
+  }
+
+  #send(message: ToThread): void {
+    this.#thread?.port.postMessage(message);
+  }
+
+  #input(): ThreadInput {
+    const tables = this.#tables.map(({ memory }) => memory);
+    return { ...this.#options, tables, shortestLease: this.#shortestLease };
+  }
+
+  /** Resolves when the thread is ready; rejects if it ends before. */
+  async #spawn(): Promise<void> {
+    const { port1: port, port2 } = new MessageChannel();
+    const worker = new Worker(ENTRY, {
+      workerData: { port: port2, input: this.#input() },
+      transferList: [port2],
+    });
+    const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
+    const ready = new Promise<void>((resolve, reject) => {
+      this.#onReady = (error) => (error === undefined ? resolve() : reject(error));
+      worker.once('error', reject);
+      void exited.then(() =>
+        reject(new ChronosError('WRONG_STATE', 'the renewal thread ended before it was ready')),
+      );
+    });
+    port.on('message', (message: FromThread) => this.#onMessage(message));
+    void exited.then(() => port.close());
+    const thread = { worker, port, exited };
+    this.#thread = thread;
+    try {
+      await ready;
+    } catch (error) {
+      await worker.terminate();
+      throw error;
+    }
+    void exited.then(() => {
+      if (this.#thread === thread) this.#respawning = this.#respawn();
+    });
+  }
+
+  /** Locks hold for a while without renewal, so a thread that died is replaced before they expire. */
+  async #respawn(): Promise<void> {
+    const { signal } = this.#stopping;
+    for (let failures = 1; !signal.aborted; failures++) {
+      const retryIn = retryDelay(RESPAWN_RETRY, failures);
+      this.#report?.error(new Error('the renewal thread ended unexpectedly'), failures, retryIn);
+      await systemClock.sleep(retryIn, signal);
+      if (signal.aborted) return;
+      try {
+        await this.#spawn();
+        this.#report?.recovered(failures);
+        return;
+      } catch {
+        // Reported with the next try.
+      }
+    }
+  }
+
+  #onMessage(message: FromThread): void {
+    const report = this.#report;
+    if (report === undefined) return;
+    switch (message.kind) {
+      case 'renewed':
+        report.renewed(this.#leasesAt(message.slots), message.sentAt);
+        return;
+      case 'lost':
+        report.lost(this.#leasesAt(message.slots));
+        return;
+      case 'error':
+        report.error(new Error(message.message), message.failures, message.retryIn);
+        return;
+      case 'recovered':
+        report.recovered(message.failures);
+        return;
+      case 'ready':
+        this.#onReady();
+        return;
+      case 'unreachable':
+        this.#onReady(new ChronosError('MONGODB_UNREACHABLE', message.message));
+        return;
+      default:
+        assertNever(message);
+    }
+  }
+
+  /** Without leases whose slot was reused meanwhile. */
+  #leasesAt(slots: readonly SlotVersion[]): TrackedLease[] {
+    return slots.flatMap(({ slot, version }) => {
+      const current = this.#slots[slot];
+      return current?.version === version ? [current.lease] : [];
+    });
+  }
+}

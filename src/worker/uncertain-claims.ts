@@ -1,0 +1,83 @@
+import type { Clock } from '../domain/clock.js';
+import { groupBy } from '../domain/language.js';
+import type { EventBus } from '../runtime/event-bus.js';
+import { PeriodicService } from '../runtime/periodic-service.js';
+import type { Store } from '../store/store.js';
+
+const IDLE_MS = 60_000;
+const RETRY_MS = 1000;
+
+/** A claim that may have taken effect although its reply was lost. */
+export interface UncertainClaim {
+  token: string;
+  /** The jobs that it may have taken; undefined if they are not known. */
+  ids: readonly string[] | undefined;
+  /** Milliseconds that its lock holds. */
+  lease: number;
+}
+
+/** A job that this process has locked. */
+interface LockedJob {
+  readonly job: { readonly _id: string };
+  readonly token: string;
+  readonly lease: number;
+}
+
+type ReleaseStore = Pick<Store, 'release' | 'releaseByToken'>;
+
+/**
+ * Releases jobs that this process has locked but will not run. A claim whose reply was lost is never adopted: it is
+ * released by its token again and again until its lock has expired, because it may still be on its way to the server.
+ */
+export class UncertainClaims extends PeriodicService {
+  readonly name = 'release uncertain claims';
+  readonly #store: ReleaseStore;
+  /** With the monotonic time at which each lock has expired. */
+  readonly #claims = new Map<UncertainClaim, number>();
+  readonly #releasing = new Set<Promise<void>>();
+
+  constructor(clock: Clock, events: EventBus, store: ReleaseStore) {
+    super(clock, events);
+    this.#store = store;
+  }
+
+  add(claim: UncertainClaim): void {
+    this.#claims.set(claim, this.clock.monotonic() + claim.lease);
+    this.wake();
+  }
+
+  /** Releases jobs; what cannot be released now is retried as an uncertain claim. Never rejects. */
+  release(locked: readonly LockedJob[]): Promise<void> {
+    const releasing = this.#release(locked).finally(() => this.#releasing.delete(releasing));
+    this.#releasing.add(releasing);
+    return releasing;
+  }
+
+  /** The last try, after everything else has stopped. */
+  async finish(): Promise<void> {
+    await Promise.all(this.#releasing);
+    await this.runOnce().catch(() => undefined);
+  }
+
+  async runOnce(): Promise<number> {
+    for (const [claim, expiresAt] of [...this.#claims]) {
+      const now = this.clock.now();
+      if (claim.ids === undefined) await this.#store.releaseByToken(claim.token, now);
+      else await this.#store.release(claim.token, claim.ids, now);
+      if (this.clock.monotonic() >= expiresAt) this.#claims.delete(claim);
+    }
+    return this.#claims.size > 0 ? RETRY_MS : IDLE_MS;
+  }
+
+  async #release(locked: readonly LockedJob[]): Promise<void> {
+    for (const [token, jobs] of groupBy(locked, (one) => one.token)) {
+      const ids = jobs.map(({ job }) => job._id);
+      try {
+        await this.#store.release(token, ids, this.clock.now());
+      } catch (error) {
+        this.events.reportError('release jobs', error, { retryIn: RETRY_MS });
+        this.add({ token, ids, lease: jobs[0].lease });
+      }
+    }
+  }
+}

@@ -1,0 +1,235 @@
+import assert from 'node:assert/strict';
+import type { CommandResult } from '../../support/chronos-command.js';
+import { createCliRunner } from '../../support/cli-runner.js';
+import { useSharedDatabase } from '../../support/shared-database.js';
+
+const HOSTILE = '\u001b[2J\u001b]0;owned\u0007\u202etxt.exe\u009b31m';
+// eslint-disable-next-line no-control-regex
+const ESCAPES = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/u;
+
+describe('chronos commands for jobs and executions', () => {
+  const db = useSharedDatabase();
+  const chronos = createCliRunner();
+  const run = (...words: string[]): Promise<CommandResult> => chronos(words, { MONGODB_URI: db.uri });
+
+  /** The answer of a command that went well, as a program reads it. */
+  async function data<T>(...words: string[]): Promise<T> {
+    const { code, stdout, stderr } = await run(...words, '--json');
+    assert.equal(code, 0, `${words.join(' ')}: ${stderr}${stdout}`);
+    return JSON.parse(stdout) as T;
+  }
+
+  /** One job that completed, one that failed for good with something nasty in its error, two that wait, one of them later. */
+  async function sample() {
+    const scheduler = db.scheduler();
+    const good = await scheduler.dispatch('good', { n: 1 });
+    const bad = await scheduler.dispatch('bad');
+    scheduler.registerHandler('good', async (_, job) => {
+      job.log('halfway');
+      await job.reportProgress(50, 'half');
+      return { ok: true };
+    });
+    scheduler.registerHandler(
+      'bad',
+      () => {
+        throw new Error(HOSTILE);
+      },
+      { retries: { max: 1 } },
+    );
+    await scheduler.run();
+    const later = await scheduler.dispatch('mail', { to: 'ada' }, { delay: '1h', queue: 'mail' });
+    const soon = await scheduler.dispatch('mail', null, { queue: 'mail' });
+    return { scheduler, good: good.id, bad: bad.id, later: later.id, soon: soon.id };
+  }
+
+  it('list, show and explain jobs, and escape stored text', async () => {
+    const { good, bad, later, soon } = await sample();
+    const [list, mail, empty, shown, shownBad, why, executions, one, dead] = await Promise.all([
+      run('jobs', 'list'),
+      data('jobs', 'list', '--queue', 'mail', '--status', 'scheduled', '--limit', '1'),
+      run('jobs', 'list', '--queue', 'nobody'),
+      data('jobs', 'show', good),
+      run('jobs', 'show', bad),
+      data('jobs', 'explain', later),
+      run('executions', 'list', '--outcome', 'failed'),
+      run('executions', 'show', `${bad}:1`),
+      data('dead', 'list'),
+    ]);
+    for (const id of [good, bad, later, soon]) assert.match(list.stdout, new RegExp(id));
+    assert.match(list.stdout, /^ID +TYPE +QUEUE +STATUS/);
+    assert.match(list.stdout, /\\x1b\[2J/);
+    assert.match(list.stdout, /in 1h/);
+    for (const { stdout, stderr } of [list, shownBad, executions, one])
+      assert.doesNotMatch(stdout + stderr, ESCAPES);
+    assert.equal(empty.stdout, 'No jobs.\n');
+
+    const { jobs, next } = mail as { jobs: { id: string }[]; next: string };
+    assert.deepEqual(
+      jobs.map(({ id }) => id),
+      [soon],
+    );
+    const rest = await data('jobs', 'list', '--queue', 'mail', '--status', 'scheduled', '--after', next);
+    assert.deepEqual(
+      (rest as { jobs: { id: string }[] }).jobs.map(({ id }) => id),
+      [later],
+    );
+
+    const { job, executions: attempts } = shown as {
+      job: { status: string; result: unknown; payload: unknown };
+      executions: { log: string[] }[];
+    };
+    assert.deepEqual([job.status, job.result, job.payload], ['COMPLETED', { ok: true }, { n: 1 }]);
+    assert.match(attempts[0]?.log[0] ?? '', /halfway/);
+    assert.match((why as { sentence: string }).sentence, /Not due until/);
+    assert.match(executions.stdout, new RegExp(`${bad}:1`));
+    assert.match(one.stdout, /\\x1b\]0;owned\\x07\\u202e/);
+    const { jobs: failed } = dead as { jobs: { id: string; error: { message: string } }[] };
+    assert.deepEqual(
+      failed.map(({ id, error }) => [id, error.message]),
+      [[bad, HOSTILE]],
+    );
+  });
+
+  it('exit with 1 and a sentence when a job does not exist', async () => {
+    const answers = await Promise.all([
+      run('jobs', 'show', 'nope'),
+      run('jobs', 'explain', 'nope'),
+      run('jobs', 'tail', 'nope'),
+      run('executions', 'show', 'nope:1'),
+      run('jobs', 'cancel', 'nope'),
+    ]);
+    assert.deepEqual(
+      answers.map(({ code }) => code),
+      [1, 1, 1, 1, 1],
+    );
+    assert.match(answers[0].stdout, /There is no job 'nope'\./);
+    assert.match(answers[3].stdout, /There is no execution 'nope:1'\./);
+    assert.match(answers[4].stdout, /nope +not found/);
+  });
+
+  it('change jobs by id and report on each', async () => {
+    const { scheduler, good, bad, later, soon } = await sample();
+    const held = await data('jobs', 'hold', later, '--reason', 'not today');
+    assert.deepEqual(held, { action: 'hold', changes: [{ id: later, result: 'changed', changed: true }] });
+    assert.deepEqual(
+      [(await scheduler.getJob(later))?.status, (await scheduler.getJob(later))?.held?.reason],
+      ['PENDING', 'not today'],
+    );
+    const [released, cancelled, retried] = await Promise.all([
+      run('jobs', 'release', later),
+      run('jobs', 'cancel', soon, good),
+      data('jobs', 'retry', bad),
+    ]);
+    assert.equal(released.code, 0);
+    assert.equal((await scheduler.getJob(later))?.status, 'SCHEDULED');
+    assert.equal(cancelled.code, 1);
+    assert.match(cancelled.stdout, new RegExp(`${soon} +changed\n${good} +COMPLETED`));
+    assert.deepEqual((retried as { changes: unknown[] }).changes, [
+      { id: bad, result: 'changed', changed: true },
+    ]);
+    assert.equal((await scheduler.getJob(bad))?.status, 'SCHEDULED');
+  });
+
+  it('change jobs by filter only with --yes when nobody can confirm', async () => {
+    const { scheduler, bad, later, soon } = await sample();
+    const [refused, neither, both, nothing] = await Promise.all([
+      run('jobs', 'cancel', '--queue', 'mail'),
+      run('jobs', 'hold'),
+      run('jobs', 'hold', later, '--queue', 'mail'),
+      run('jobs', 'hold', '--queue', 'nobody'),
+    ]);
+    assert.deepEqual([refused.code, neither.code, both.code, nothing.code], [2, 2, 2, 0]);
+    assert.match(
+      refused.stderr,
+      /This will cancel 2 jobs\. There is no terminal to ask for confirmation: add --yes/,
+    );
+    assert.match(neither.stderr, /either ids or a filter, got neither/);
+    assert.match(nothing.stdout, /No job to hold/);
+    assert.equal((await scheduler.getJob(soon))?.status, 'SCHEDULED');
+
+    assert.match((await run('jobs', 'hold', '--queue', 'mail', '--yes')).stdout, /2 of 2 jobs held\./);
+    assert.match((await run('jobs', 'release', '--queue', 'mail', '--yes')).stdout, /2 of 2 jobs released\./);
+    const cancelled = await data('jobs', 'cancel', '--type', 'mail', '--yes');
+    assert.deepEqual(cancelled, {
+      ...{ action: 'cancel', matched: 2, changed: 2, requested: 0 },
+      ...{ refused: {}, isAborted: false },
+    });
+    assert.equal((await scheduler.getJob(later))?.status, 'CANCELLED');
+    const [asked, again] = [
+      await run('dead', 'retry'),
+      await data('dead', 'retry', '--type', 'bad', '--yes'),
+    ];
+    assert.equal(asked.code, 2);
+    assert.match(asked.stderr, /This will retry 1 job\./);
+    assert.equal((again as { changed: number }).changed, 1);
+    assert.equal((await scheduler.getJob(bad))?.status, 'SCHEDULED');
+  });
+
+  it('dispatch a job, wait for it, and show its progress and log', async () => {
+    const { scheduler } = await sample();
+    await scheduler.start();
+    const [waited, failed, json, later] = await Promise.all([
+      run('dispatch', 'good', '--payload', '{"n":2}', '--wait', '--priority', '5'),
+      run('dispatch', 'bad', '--wait'),
+      data('dispatch', 'good', '--payload', '@package.json', '--wait'),
+      data('dispatch', 'good', '--delay', '10m', '--queue', 'slow', '--key', 'k'),
+    ]);
+    assert.equal(waited.code, 0);
+    assert.match(waited.stderr, /Dispatched [0-9a-f]{24}[\s\S]*progress {2}50 half[\s\S]*log +.*halfway/);
+    assert.match(waited.stdout, /status +COMPLETED[\s\S]*payload +{"n":2}/);
+    assert.equal(failed.code, 4);
+    assert.match(failed.stdout, /status +FAILED/);
+    const { job } = json as { job: { status: string; payload: { name: string } } };
+    assert.deepEqual([job.status, job.payload.name], ['COMPLETED', 'chronos-worker']);
+    assert.deepEqual(later, { id: 'good#k', duplicate: false });
+    assert.equal((await scheduler.getJob('good#k'))?.queue, 'slow');
+    const typo = await run('dispatch', 'goood', '--json');
+    assert.equal(typo.code, 0);
+    assert.match(typo.stderr, /No live worker has a handler for 'goood' \(did you mean 'good'\?\)/);
+    assert.equal(waited.stderr.includes('No live worker'), false);
+
+    const [again, broken, both, priority] = await Promise.all([
+      data('dispatch', 'good', '--key', 'k'),
+      run('dispatch', 'good', '--payload', '{broken'),
+      run('dispatch', 'good', '--delay', '1m', '--at', '2030-01-01'),
+      run('dispatch', 'good', '--priority', 'high'),
+    ]);
+    assert.deepEqual(again, { id: 'good#k', duplicate: true });
+    assert.deepEqual([broken.code, both.code, priority.code], [2, 2, 2]);
+    assert.match(broken.stderr, /--payload.*JSON or @file/);
+    assert.match(priority.stderr, /--priority.*whole number from 0 to 1000/);
+  });
+
+  it('follow attempts as they end, one document per line, and one job until it ends', async () => {
+    const { good, bad } = await sample();
+    const [last, one] = await Promise.all([
+      run('jobs', 'tail', '--no-follow', '--lines', '5', '--json'),
+      run('jobs', 'tail', good),
+    ]);
+    const rows = last.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { jobId: string });
+    assert.deepEqual(rows.map(({ jobId }) => jobId).sort(), [good, bad].sort());
+    assert.deepEqual([last.code, one.code], [0, 0]);
+    assert.match(one.stdout, /status +COMPLETED[\s\S]*halfway[\s\S]*completed +good/);
+  });
+
+  it('prune after counting [J14]', async () => {
+    const { scheduler, good } = await sample();
+    const [counted, refused] = [
+      await data('prune', '--older-than', '1ms', '--dry-run'),
+      await run('prune', '--older-than', '1ms'),
+    ];
+    assert.deepEqual((counted as { removable: { finished: unknown } }).removable.finished, {
+      count: 2,
+      atLeast: false,
+    });
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, /This will remove 2 finished jobs, .* older than 1ms\..*--yes/);
+    const { stdout } = await run('prune', '--older-than', '1ms', '--yes');
+    assert.match(stdout, /Removed 2 finished jobs, 0 orphans and 0 jobs with an expired lock\./);
+    assert.equal(await scheduler.getJob(good), null);
+    assert.deepEqual(await data('prune', '--yes'), { removed: { finished: 0, orphans: 0, expired: 0 } });
+  });
+});

@@ -1,0 +1,335 @@
+import assert from 'node:assert/strict';
+import { type HttpServer, serveHttp } from '../../../src/http/server.js';
+import type { Scheduler } from '../../../src/index.js';
+import { aJob } from '../../support/factories/job.js';
+import { type Answered, ApiClient } from '../../support/api-client.js';
+import { withoutRenewalThread } from '../../support/manual-scheduler.js';
+import { useSharedDatabase } from '../../support/shared-database.js';
+import { waitUntil } from '../../support/wait-until.js';
+
+const TOKEN = 'a-token-to-operate-with';
+const READ_TOKEN = 'a-token-to-read-with';
+
+describe('the HTTP API, used by a client generated from its OpenAPI document', () => {
+  const database = useSharedDatabase();
+  let scheduler: Scheduler;
+  let server: HttpServer;
+  let api: ApiClient;
+
+  beforeEach(async () => {
+    scheduler = database.scheduler(withoutRenewalThread);
+    scheduler.registerHandler('works', (payload: unknown) => payload);
+    scheduler.registerHandler('fails', () => Promise.reject(new Error('broken')));
+    scheduler.schedule('nightly', () => undefined).daily();
+    server = await serveHttp(scheduler, { port: 0, token: TOKEN, readToken: READ_TOKEN });
+    api = await ApiClient.open(server.address, TOKEN);
+  });
+
+  afterEach(() => server.close());
+
+  async function failed(): Promise<string> {
+    const { id } = await scheduler.dispatch('fails', { n: 1 }, { retries: { max: 1 } });
+    await scheduler.run();
+    return id;
+  }
+
+  it('describes every operation with a name, a summary, closed schemas and its problems', () => {
+    assert.ok(api.operations.size >= 35);
+    for (const { operationId, summary, path, parameters, body, responses, role } of api.operations.values()) {
+      assert.match(operationId, /^[a-z]\w+$/);
+      assert.ok(summary.length > 5, operationId);
+      const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      const inPath = parameters.filter((one) => one.in === 'path').map(({ name }) => name);
+      assert.deepEqual(inPath, named, operationId);
+      for (const { schema, name } of parameters)
+        assert.ok(schema['type'] !== undefined, `${operationId} ${name}`);
+      if (body !== undefined) assert.equal(body['additionalProperties'], false, operationId);
+      const isHealth = path === '/healthz' || path === '/readyz';
+      assert.equal(role === undefined, isHealth, operationId);
+      if (!isHealth) assert.ok(responses['401'], `${operationId} has no 401`);
+      if (role === 'operate') assert.ok(responses['403'] && responses['415'], operationId);
+    }
+  });
+
+  it('reads and changes everything, and every response matches the document [B13]', async () => {
+    const called = new Set<string>();
+    const done: ApiClient['done'] = (operationId, call) => {
+      called.add(operationId);
+      return api.done(operationId, call);
+    };
+    await scheduler.start();
+    const dead = await scheduler.dispatch('fails', null, { retries: { max: 1 } });
+    await dead.wait();
+
+    const { id } = await done('dispatchJob', {
+      body: { taskType: 'works', payload: { a: [1, null] }, delay: '1h', key: 'a/b?c', retries: { max: 2 } },
+    });
+    assert.equal(id, 'works#a/b?c');
+    const again = await done('dispatchJob', { body: { taskType: 'works', key: 'a/b?c' } });
+    assert.deepEqual(again, { id, duplicate: true });
+    const params = { id };
+    assert.deepEqual((await done('showJob', { params })).job.payload, { a: [1, null] });
+    assert.equal((await done('explainJob', { params })).status, 'SCHEDULED');
+    assert.equal((await done('holdJob', { params, body: { reason: 'wait' } })).answer, 'held');
+    assert.equal((await done('showJob', { params })).job.held.reason, 'wait');
+    assert.equal((await done('releaseJob', { params })).answer, 'released');
+    assert.equal((await done('cancelJob', { params, body: { reason: 'no' } })).answer, 'cancelled');
+    assert.equal((await done('retryJob', { params })).answer, 'retried');
+    await (await scheduler.dispatch('works', null, { key: 'a/b?c' })).wait();
+
+    assert.equal((await done('listJobs', { query: { status: 'COMPLETED', limit: 5 } })).jobs[0]?.id, id);
+    assert.equal((await done('listDead', { query: { taskType: 'fails' } })).jobs[0]?.id, dead.id);
+    const { executions } = await done('listExecutions', { query: { jobId: dead.id } });
+    assert.equal(executions[0]?.outcome, 'failed');
+    assert.equal((await done('showExecution', { params: { id: executions[0]?.id ?? '' } })).jobId, dead.id);
+
+    const dry = await done('retryDead', { body: { all: true, dryRun: true } });
+    assert.deepEqual(dry, { matching: { count: 1, atLeast: false }, outcome: null });
+    const wet = await done('retryDead', { body: { filter: { taskType: 'fails' }, expected: 1 } });
+    assert.equal(wet.outcome.changed, 1);
+    await dead.wait();
+    for (const n of [1, 2, 3]) await scheduler.dispatch('works', { n }, { queue: 'mail', delay: '1h' });
+    const filter = { queue: 'mail' };
+    assert.equal((await done('holdJobs', { body: { filter, reason: 'later' } })).outcome.changed, 3);
+    assert.equal((await done('releaseJobs', { body: { filter } })).outcome.changed, 3);
+    assert.equal((await done('cancelJobs', { body: { filter } })).outcome.changed, 3);
+    const retried = await done('retryJobs', { body: { filter: { ...filter, status: 'CANCELLED' } } });
+    assert.equal(retried.outcome.changed, 3);
+
+    const schedule = { params: { id: 'a digest' } };
+    const added = {
+      id: 'a digest',
+      taskType: 'works',
+      cron: '0 8 * * MON',
+      payload: { to: 'x' },
+      weekdays: [1],
+    };
+    assert.deepEqual(await done('addSchedule', { body: added }), { id: 'a digest' });
+    await done('addSchedule', {
+      body: { taskType: 'works', fields: { hours: 2, minutes: '*/15' }, isActive: false },
+    });
+    assert.equal((await done('showSchedule', schedule)).rule.cron, '0 8 * * MON');
+    await done('updateSchedule', {
+      ...schedule,
+      body: { every: '1h', cron: null, weekdays: null, userId: 'u1' },
+    });
+    const preview = await done('previewSchedule', {
+      ...schedule,
+      query: { count: 3, from: '2030-01-01T00:00:00Z' },
+    });
+    assert.equal(preview.nextRuns.length, 3);
+    await done('pauseSchedule', { ...schedule, body: { reason: 'holiday' } });
+    const { paused } = await done('showSchedule', schedule);
+    assert.match(paused.by, /^operate:[0-9a-f]{8}$/);
+    await done('resumeSchedule', schedule);
+    assert.match((await done('triggerSchedule', schedule)).jobId, /^a digest!/);
+    const now = new Date();
+    const body = { from: new Date(now.getTime() - 7_200_000).toISOString(), to: now.toISOString() };
+    assert.equal((await done('backfillSchedule', { ...schedule, body })).existing, 0);
+    await done('listSkips', { ...schedule, query: { limit: 5 } });
+    const first = await done('listSchedules', { query: { limit: 1 } });
+    const second = await done('listSchedules', { query: { limit: 200, after: first.next ?? '' } });
+    assert.equal(first.schedules.length + second.schedules.length, 3);
+    assert.equal(second.next, null);
+    assert.deepEqual(await done('removeSchedule', schedule), { id: 'a digest' });
+    const { differences } = await done('diffSchedules');
+    assert.deepEqual(differences, [{ name: 'nightly', state: 'same', changes: [] }]);
+    assert.equal((await done('listDefinitions')).definitions[0]?.name, 'nightly');
+
+    assert.equal((await done('readStatus')).workers.length, 1);
+    assert.ok((await done('listQueues')).queues.some(({ queue }) => queue === 'mail'));
+    assert.equal((await done('listWorkers')).workers[0]?.isLive, true);
+    assert.ok((await done('examine')).findings.length >= 10);
+    const { options } = await done('readConfiguration');
+    assert.ok(!('uri' in options));
+    assert.deepEqual(await done('prune', { body: { olderThan: '365d' } }), {
+      ...{ finished: 0, orphans: 0, expired: 0 },
+      matching: null,
+    });
+    await done('collect');
+    const audit = await done('listAudit', { query: { limit: 200 } });
+    assert.ok(audit.entries.length > 30);
+    await done('isAlive');
+    await done('isReady');
+    await done('readMetrics');
+    await done('readDocument');
+
+    const missed = [...api.operations.keys()].filter((operationId) => !called.has(operationId));
+    assert.deepEqual(missed, []);
+  });
+
+  it('reports what does not exist, what its state forbids and what is impossible', async () => {
+    const nothing = { params: { id: 'nothing' } };
+    const expectProblem = async (
+      status: number,
+      code: string,
+      ...[operationId, call]: Parameters<ApiClient['call']>
+    ) => {
+      const { status: got, body, headers } = await api.call(operationId, call);
+      assert.deepEqual(
+        [got, body.status, body.code],
+        [status, status, code],
+        `${operationId}: ${body.detail}`,
+      );
+      assert.equal(body.type, `urn:chronos:problem:${code}`);
+      assert.equal(headers.get('x-request-id'), body.requestId);
+    };
+    for (const operationId of ['showJob', 'explainJob', 'cancelJob', 'retryJob', 'holdJob', 'releaseJob'])
+      await expectProblem(404, 'JOB_NOT_FOUND', operationId, nothing);
+    for (const operationId of [
+      'showSchedule',
+      'removeSchedule',
+      'previewSchedule',
+      'listSkips',
+      'pauseSchedule',
+      'resumeSchedule',
+      'triggerSchedule',
+    ])
+      await expectProblem(404, 'SCHEDULE_NOT_FOUND', operationId, nothing);
+    await expectProblem(404, 'SCHEDULE_NOT_FOUND', 'updateSchedule', {
+      ...nothing,
+      body: { cron: '* * * * *' },
+    });
+    await expectProblem(404, 'SCHEDULE_NOT_FOUND', 'backfillSchedule', {
+      ...nothing,
+      body: { from: '2026-01-01', to: '2026-01-02' },
+    });
+    await expectProblem(404, 'EXECUTION_NOT_FOUND', 'showExecution', nothing);
+
+    const id = await failed();
+    await expectProblem(409, 'WRONG_STATE', 'cancelJob', { params: { id } });
+    await expectProblem(409, 'WRONG_STATE', 'holdJob', { params: { id } });
+    await expectProblem(409, 'WRONG_STATE', 'releaseJob', { params: { id } });
+    await api.done('retryJob', { params: { id } });
+    await expectProblem(409, 'WRONG_STATE', 'retryJob', { params: { id } });
+    await api.done('collect');
+    await expectProblem(409, 'SCHEDULE_IN_CODE', 'updateSchedule', {
+      params: { id: 'nightly' },
+      body: { cron: '* * * * *' },
+    });
+    await api.done('addSchedule', { body: { id: 'mine', taskType: 'works', every: 5000 } });
+    await expectProblem(409, 'SCHEDULE_EXISTS', 'addSchedule', {
+      body: { id: 'mine', taskType: 'works', every: 5000 },
+    });
+
+    await expectProblem(422, 'INVALID_SCHEDULE', 'addSchedule', {
+      body: { taskType: 'works', cron: 'soon' },
+    });
+    await expectProblem(422, 'SCHEDULE_NEVER_RUNS', 'addSchedule', {
+      body: { taskType: 'works', cron: '0 0 30 2 *' },
+    });
+    await expectProblem(422, 'INVALID_PAYLOAD', 'dispatchJob', {
+      body: { taskType: 'works', payload: { $where: '1' } },
+    });
+    await expectProblem(422, 'INVALID_ARGUMENT', 'dispatchJob', { body: { taskType: 'no#hash' } });
+    await expectProblem(422, 'INVALID_ARGUMENT', 'listJobs', { query: { after: 'bm90aGluZw' } });
+  });
+
+  it('changes many jobs only with an explicit filter and at most the expected number', async () => {
+    for (const n of [1, 2]) await scheduler.dispatch('works', { n }, { delay: '1h' });
+    const none = await api.call('cancelJobs', { body: {} });
+    assert.deepEqual([none.status, none.body.code], [422, 'INVALID_ARGUMENT']);
+    assert.match(none.body.detail, /all: true/);
+    const empty = await api.call('cancelJobs', { body: { filter: {} } });
+    assert.equal(empty.status, 422);
+    const more = await api.call('cancelJobs', { body: { all: true, expected: 1 } });
+    assert.deepEqual([more.status, more.body.code], [409, 'WRONG_STATE']);
+    assert.match(more.body.detail, /1 jobs were expected, but 2 match by now: nothing was changed/);
+    const dry = await api.done('cancelJobs', { body: { all: true, dryRun: true } });
+    assert.equal(dry.matching.count, 2);
+    assert.equal(await database.collections.jobs.countDocuments({ status: 'SCHEDULED' }), 2);
+    const all = await api.done('cancelJobs', { body: { all: true, expected: 2, reason: 'gone' } });
+    assert.deepEqual(all.outcome, { matched: 2, changed: 2, requested: 0, refused: {}, isAborted: false });
+    assert.equal(await database.collections.jobs.countDocuments({ status: 'CANCELLED' }), 2);
+  });
+
+  it('counts what it would prune without removing anything or writing an audit entry [B17]', async () => {
+    const { jobs, audit } = database.collections;
+    const finishedAt = new Date('2020-01-01');
+    await jobs.insertMany([1, 2, 3].map(() => aJob({ status: 'COMPLETED', finishedAt })));
+    assert.deepEqual(await api.done('prune', { body: { olderThan: '365d', dryRun: true } }), {
+      ...{ finished: 0, orphans: 0, expired: 0 },
+      matching: {
+        finished: { count: 3, atLeast: false },
+        orphans: { count: 0, atLeast: false },
+        expired: { count: 0, atLeast: false },
+      },
+    });
+    assert.equal(await jobs.countDocuments({ status: 'COMPLETED' }), 3);
+    assert.equal(await audit.countDocuments(), 0);
+    const removed = await api.done('prune', { body: { olderThan: '365d' } });
+    assert.deepEqual(removed, { finished: 3, orphans: 0, expired: 0, matching: null });
+    assert.equal(await jobs.countDocuments({ status: 'COMPLETED' }), 0);
+    const entry = await audit.findOne({ action: 'prune' });
+    assert.deepEqual(entry?.counts, { finished: 3, orphans: 0, expired: 0 });
+  });
+
+  it('pages through lists with the cursor of the previous page', async () => {
+    for (let n = 0; n < 5; n++) await scheduler.dispatch('works', { n }, { delay: '1h' });
+    const seen: string[] = [];
+    for (let after: string | null = ''; after !== null;) {
+      const query = { status: 'SCHEDULED', limit: 2, ...(after !== '' && { after }) };
+      const page: Answered = await api.done('listJobs', { query });
+      seen.push(...page.jobs.map(({ id }) => id));
+      after = page.next;
+    }
+    assert.equal(new Set(seen).size, 5);
+    assert.equal(seen.length, 5);
+    const { status, body } = await api.call('listJobs', { query: { limit: 201 } });
+    assert.equal(status, 400);
+    assert.match(body.detail, /querystring\/limit must be <= 200/);
+  });
+
+  it('stops a bulk change when the client disconnects', async () => {
+    await scheduler.dispatchMany(
+      Array.from({ length: 2000 }, () => ({ taskType: 'works', payload: null, options: { delay: '1h' } })),
+    );
+    const { jobs, audit } = database.collections;
+    const leaving = new AbortController();
+    const asked = fetch(`${server.address}/api/v1/bulk/jobs/cancel`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+      body: '{"all":true}',
+      signal: leaving.signal,
+    });
+    await waitUntil('it has begun', async () => (await jobs.countDocuments({ status: 'CANCELLED' })) > 0);
+    leaving.abort();
+    await assert.rejects(asked);
+    await waitUntil(
+      'it is written down',
+      async () => (await audit.countDocuments({ action: 'cancelJobs' })) === 1,
+    );
+    const changed = (await audit.findOne({ action: 'cancelJobs' }))?.counts?.['changed'] ?? 0;
+    assert.ok(changed > 0 && changed < 2000, String(changed));
+    assert.equal(await jobs.countDocuments({ status: 'CANCELLED' }), changed);
+  });
+
+  it('writes an audit entry before and after each change [B13]', async () => {
+    const { id } = await api.done('dispatchJob', { body: { taskType: 'works', delay: '1h' } });
+    const held = await api.call('holdJob', { params: { id }, headers: { 'x-request-id': 'my-request.1' } });
+    assert.equal(held.headers.get('x-request-id'), 'my-request.1');
+    assert.equal(held.headers.get('chronos-audit'), 'written');
+    await api.call('holdJob', { params: { id } });
+    await api.done('cancelJobs', { body: { filter: { taskType: 'works' } } });
+    await api.done('cancelJobs', { body: { filter: { taskType: 'works' }, dryRun: true } });
+    await api.done('listJobs');
+    const entries = await database.collections.audit.find().sort({ at: 1, _id: 1 }).toArray();
+    assert.deepEqual(
+      entries.map(({ action, target, counts }) => [action, target, counts]),
+      [
+        ['dispatchJob:attempted', null, null],
+        ['dispatchJob', id, null],
+        ['holdJob:attempted', id, null],
+        ['holdJob', id, null],
+        ['holdJob:attempted', id, null],
+        ['holdJob:refused', id, null],
+        ['cancelJobs:attempted', null, null],
+        ['cancelJobs', null, { matched: 1, changed: 1, requested: 0, refused: 0 }],
+      ],
+    );
+    assert.deepEqual(entries.at(-1)?.filter, { taskType: 'works' });
+    assert.deepEqual([entries[2]?.requestId, entries[3]?.requestId], ['my-request.1', 'my-request.1']);
+    for (const { who } of entries) assert.match(who, /^operate:[0-9a-f]{8}$/);
+    assert.ok(!JSON.stringify(entries).includes(TOKEN));
+  });
+});

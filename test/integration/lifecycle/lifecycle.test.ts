@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import { inspect } from 'node:util';
+import { Scheduler, type LifecycleState } from '../../../src/index.js';
+import { manualScheduler, withoutRenewalThread } from '../../support/manual-scheduler.js';
+import { useSharedDatabase } from '../../support/shared-database.js';
+import { nextEvent, recordEvents, signal } from '../../support/events.js';
+
+describe('the lifecycle of a scheduler', () => {
+  const database = useSharedDatabase();
+
+  function states(scheduler: Scheduler): LifecycleState[] {
+    const seen: LifecycleState[] = [];
+    scheduler.on('worker:state', ({ state, previous }) => {
+      assert.equal(scheduler.state, state);
+      assert.notEqual(previous, state);
+      seen.push(state);
+    });
+    return seen;
+  }
+
+  it('emits Starting, Running, Stopping and Stopped [F8]', async () => {
+    const { scheduler } = manualScheduler(database);
+    const seen = states(scheduler);
+    assert.equal(scheduler.state, 'Stopped');
+    const starting = scheduler.start();
+    assert.equal(scheduler.state, 'Starting');
+    await starting;
+    assert.equal(scheduler.state, 'Running');
+    const stopping = scheduler.stop();
+    assert.equal(scheduler.state, 'Stopping');
+    await stopping;
+    assert.equal(scheduler.state, 'Stopped');
+    assert.deepEqual(seen, ['Starting', 'Running', 'Stopping', 'Stopped']);
+  });
+
+  it('starts once when start() is called twice [F8]', async () => {
+    const { scheduler } = manualScheduler(database);
+    const seen = states(scheduler);
+    await Promise.all([scheduler.start(), scheduler.start()]);
+    await scheduler.start();
+    assert.deepEqual(seen, ['Starting', 'Running']);
+  });
+
+  it('stops once when stop() is called twice [F8]', async () => {
+    const { scheduler } = manualScheduler(database);
+    const seen = states(scheduler);
+    await scheduler.start();
+    assert.deepEqual(await Promise.all([scheduler.stop(), scheduler.stop()]), [{ left: [] }, { left: [] }]);
+    assert.deepEqual(await scheduler.stop(), { left: [] });
+    assert.deepEqual(seen, ['Starting', 'Running', 'Stopping', 'Stopped']);
+  });
+
+  it('ignores stop() before start() [F8]', async () => {
+    const { scheduler } = manualScheduler(database);
+    assert.deepEqual(await scheduler.stop(), { left: [] });
+    assert.equal(scheduler.state, 'Stopped');
+  });
+
+  it('can be started again after stop(), any number of times [F8]', async () => {
+    const scheduler = database.scheduler(withoutRenewalThread);
+    scheduler.registerHandler('work', () => undefined);
+    for (let round = 1; round <= 3; round++) {
+      const complete = nextEvent(scheduler, 'job:complete');
+      await scheduler.start();
+      await scheduler.dispatch('work');
+      await complete;
+      await scheduler.stop();
+      assert.equal(await database.collections.jobs.countDocuments({ status: 'COMPLETED' }), round);
+    }
+  });
+
+  it('rejects start() while it is stopping [F8]', async () => {
+    const { scheduler } = manualScheduler(database);
+    await scheduler.start();
+    const stopping = scheduler.stop();
+    await assert.rejects(scheduler.start(), { code: 'WRONG_STATE' });
+    await stopping;
+    await scheduler.start();
+  });
+
+  it('cancels a start when stop() is called meanwhile, and leaves nothing open [F8]', async () => {
+    for (const turns of [0, 1, 5, 20]) {
+      const { scheduler } = manualScheduler(database);
+      const starting = scheduler.start().catch((error: unknown) => error);
+      for (let i = 0; i < turns; i++) await new Promise(setImmediate);
+      await scheduler.stop();
+      await starting;
+      assert.equal(scheduler.state, 'Stopped');
+      scheduler.registerHandler('work', () => assert.fail('it is stopped'));
+      await database.scheduler(withoutRenewalThread).dispatch('work');
+    }
+  });
+
+  it('stores the state of a worker in the collection workers [F8]', async () => {
+    const worker = database.scheduler({
+      ...withoutRenewalThread,
+      workerId: 'me',
+      queues: ['a', 'b'],
+      concurrency: 7,
+    });
+    worker.registerHandler('work', () => undefined);
+    await worker.start();
+    await nextHeartbeat();
+    const [shown] = await database.collections.workers.find().toArray();
+    assert.deepEqual(
+      [shown?._id, shown?.queues, shown?.taskTypes, shown?.concurrency, shown?.pid],
+      ['me', ['a', 'b'], ['shell', 'url', 'event', 'work'], 7, process.pid],
+    );
+    await worker.stop();
+    assert.equal((await database.collections.workers.findOne({ _id: 'me' }))?.state, 'Stopped');
+
+    async function nextHeartbeat(): Promise<void> {
+      while ((await database.collections.workers.countDocuments()) === 0) await new Promise(setImmediate);
+    }
+  });
+
+  it('stores no worker for a process that only dispatches', async () => {
+    const { scheduler } = manualScheduler(database);
+    await scheduler.dispatch('work');
+    await scheduler.stop();
+    assert.equal(await database.collections.workers.countDocuments(), 0);
+  });
+
+  it('rejects start() and is in the state Error when MongoDB rejects the login, with credentials redacted [F8]', async () => {
+    const uri = new URL(database.uri);
+    uri.username = 'root';
+    uri.password = 'secret';
+    const scheduler = new Scheduler({ uri: uri.href, ...withoutRenewalThread });
+    const changes = recordEvents(scheduler, 'worker:state');
+    await assert.rejects(scheduler.start(), (error: Error) => {
+      assert.equal((error as { code?: string }).code, 'MONGODB_UNREACHABLE');
+      assert.doesNotMatch(inspect(error), /secret/);
+      return true;
+    });
+    assert.equal(scheduler.state, 'Error');
+    assert.deepEqual(
+      changes.map(({ event }) => (event as { state: string }).state),
+      ['Starting', 'Error'],
+    );
+    const { error } = changes[1]!.event as { error?: Error };
+    assert.match(error!.message, /^MongoDB could not be reached \(tried once\): Authentication failed/);
+    await assert.rejects(scheduler.start(), { code: 'MONGODB_UNREACHABLE' });
+    await scheduler.stop();
+  });
+
+  describe('when MongoDB is unreachable', () => {
+    let port: number;
+    let server: Server;
+    beforeEach(async () => {
+      // A port that accepts nobody.
+      server = createServer((socket) => socket.destroy());
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      port = (server.address() as AddressInfo).port;
+    });
+    afterEach(() => new Promise((resolve) => server.close(resolve)));
+
+    it('retries with backoff and reports every attempt [F8] [Y9]', async () => {
+      const uri = `mongodb://127.0.0.1:${port}/chronos?directConnection=true`;
+      const scheduler = new Scheduler({ uri, connectTimeout: '1h', ...withoutRenewalThread });
+      const trouble = signal<{ operation: string; failures: number; retryIn: number }>();
+      scheduler.on('worker:trouble', trouble.fire);
+      const starting = scheduler.start().catch((error: unknown) => error as Error);
+      const { operation, failures, retryIn } = await trouble.promise;
+      assert.deepEqual([operation, failures, retryIn], ['connect', 1, 250]);
+      await scheduler.stop();
+      assert.ok((await starting) instanceof Error);
+      assert.equal(scheduler.state, 'Stopped');
+    });
+  });
+});

@@ -1,0 +1,324 @@
+import assert from 'node:assert/strict';
+import { OutageMonitor } from '../../../src/runtime/outage-monitor.js';
+import { DEFAULTS } from '../../../src/config/options.js';
+import type { JobDocument } from '../../../src/domain/job/job.js';
+import { Sweeper } from '../../../src/maintenance/sweeper.js';
+import { EventBus } from '../../../src/runtime/event-bus.js';
+import { createStore, type Store } from '../../../src/store/store.js';
+import { aJob } from '../../support/factories/job.js';
+import { aRegistry } from '../../support/factories/handler-registry.js';
+import {
+  manualScheduler,
+  withoutRenewalThread,
+  advanceUntilSettled,
+} from '../../support/manual-scheduler.js';
+import { nextEvent, recordEvents, signal } from '../../support/events.js';
+import { timeAfter, START } from '../../support/instants.js';
+import { ManualClock } from '../../support/manual-clock.js';
+import { useSharedDatabase } from '../../support/shared-database.js';
+
+const NO_JITTER = { retries: { base: '1s', jitter: 'none' } } as const;
+
+describe('Sweeper', () => {
+  const database = useSharedDatabase();
+
+  /** A job whose worker has not been heard of for a second, when the manual clock begins. */
+  async function expired(fields: Partial<JobDocument> = {}): Promise<JobDocument> {
+    const startedAt = timeAfter(-60_000);
+    const job = aJob({
+      status: 'RUNNING',
+      lockedBy: 'a dead worker',
+      lockedUntil: timeAfter(-1000),
+      nextRunAt: startedAt,
+      startedAt,
+      firstStartedAt: startedAt,
+      fence: 4,
+      ...fields,
+    });
+    await database.collections.jobs.insertOne(job);
+    return job;
+  }
+
+  function find({ _id }: JobDocument): Promise<JobDocument | null> {
+    return database.collections.jobs.findOne({ _id });
+  }
+
+  it('counts a crash of a RUNNING job and schedules it after the backoff [C9]', async () => {
+    const job = await expired();
+    const { scheduler, clock } = manualScheduler(database, NO_JITTER);
+    const events = recordEvents(scheduler, 'job:stalled', 'job:failed', 'job:cancelled');
+    // A pass sweeps first; there is no handler for the job here.
+    assert.equal(await scheduler.run(), 0);
+
+    const now = await find(job);
+    assert.deepEqual(
+      [now?.status, now?.crashes, now?.attempts, now?.lostWhileQueued, now?.fence],
+      ['SCHEDULED', 1, 0, 0, 5],
+    );
+    assert.deepEqual([now?.nextRunAt, now?.lockedBy, now?.lockToken], [timeAfter(1000), null, null]);
+    assert.deepEqual(events, [
+      {
+        name: 'job:stalled',
+        event: {
+          jobId: job._id,
+          taskType: 'work',
+          lockedBy: 'a dead worker',
+          crashes: 1,
+          status: 'SCHEDULED',
+          nextRunAt: timeAfter(1000),
+        },
+      },
+    ]);
+    const [row, ...others] = await scheduler.getExecutions(job._id);
+    assert.deepEqual(others, []);
+    assert.deepEqual(
+      [row?._id, row?.outcome, row?.workerId, row?.attempt, row?.fence, row?.error?.code],
+      [`${job._id}:4`, 'crashed', 'a dead worker', 1, 4, 'JOB_CRASHED'],
+    );
+    assert.deepEqual([row?.startedAt, row?.finishedAt, row?.duration], [timeAfter(-60_000), START, 60_000]);
+
+    scheduler.registerHandler('work', () => 'this time');
+    assert.equal(await scheduler.run(), 0);
+    clock.advance(1000);
+    assert.equal(await scheduler.run(), 1);
+    assert.deepEqual([(await find(job))?.status, (await find(job))?.crashes], ['COMPLETED', 1]);
+  });
+
+  it('uses the retries of the job for the backoff, then those of the handler [C9]', async () => {
+    const [plain, own] = [await expired(), await expired({ retries: { base: 3000 } })];
+    const { scheduler } = manualScheduler(database, NO_JITTER);
+    scheduler.registerHandler('work', () => undefined, { retries: { base: '7s' } });
+    await scheduler.run();
+    assert.deepEqual(
+      [(await find(plain))?.nextRunAt, (await find(own))?.nextRunAt],
+      [timeAfter(7000), timeAfter(3000)],
+    );
+  });
+
+  it('ends a job FAILED at the third crash, with its execution row and its events [C9]', async () => {
+    const job = await expired({ crashes: 2, attempts: 1 });
+    const { scheduler } = manualScheduler(database, NO_JITTER);
+    const events = recordEvents(scheduler, 'job:stalled', 'job:failed');
+    await scheduler.run();
+
+    const now = await find(job);
+    assert.deepEqual(
+      [now?.status, now?.crashes, now?.attempts, now?.error?.code],
+      ['FAILED', 3, 1, 'JOB_CRASHED'],
+    );
+    assert.deepEqual([now?.finishedAt, now?.fence, now?.settledBy], [START, 5, scheduler.workerId]);
+    assert.deepEqual(
+      events.map(({ name }) => name),
+      ['job:stalled', 'job:failed'],
+    );
+    const { error, ...failed } = events[1]!.event as { error: Error };
+    assert.match(error.message, /lost its connection 3 times while it ran the job/);
+    assert.deepEqual(failed, {
+      jobId: job._id,
+      taskType: 'work',
+      queue: 'default',
+      attempt: 2,
+      fence: 4,
+      willRetry: false,
+      nextRunAt: null,
+      duration: 60_000,
+    });
+    assert.deepEqual(
+      (await scheduler.getExecutions(job._id)).map(({ outcome }) => outcome),
+      ['crashed'],
+    );
+  });
+
+  it('uses the configured maxCrashes [C9]', async () => {
+    const job = await expired();
+    await manualScheduler(database, { maxCrashes: 1 }).scheduler.run();
+    assert.equal((await find(job))?.status, 'FAILED');
+  });
+
+  it('reschedules a QUEUED job at once and counts only that it was lost while queued [C9]', async () => {
+    const job = await expired({ status: 'QUEUED', startedAt: null });
+    const { scheduler } = manualScheduler(database);
+    const stalled = nextEvent(scheduler, 'job:stalled');
+    await scheduler.run();
+    const now = await find(job);
+    assert.deepEqual(
+      [now?.status, now?.lostWhileQueued, now?.crashes, now?.attempts, now?.fence],
+      ['SCHEDULED', 1, 0, 0, 5],
+    );
+    assert.deepEqual(now?.nextRunAt, job.nextRunAt);
+    assert.deepEqual((await stalled).crashes, 0);
+    assert.deepEqual(await scheduler.getExecutions(job._id), []);
+  });
+
+  for (const status of ['QUEUED', 'RUNNING'] as const) {
+    it(`ends a ${status} job CANCELLED that somebody asked to cancel [C9]`, async () => {
+      const job = await expired({ status, cancelRequested: { reason: 'enough', at: START } });
+      const { scheduler } = manualScheduler(database);
+      const cancelled = nextEvent(scheduler, 'job:cancelled');
+      await scheduler.run();
+      const now = await find(job);
+      assert.deepEqual([now?.status, now?.finishedAt], ['CANCELLED', START]);
+      assert.deepEqual(await cancelled, { jobId: job._id, taskType: 'work', reason: 'enough' });
+    });
+  }
+
+  it('does not run a job again that exceeded its maxRunningTime [C9]', async () => {
+    const job = await expired({ maxRunningTime: 30_000 });
+    await manualScheduler(database).scheduler.run();
+    const now = await find(job);
+    assert.deepEqual([now?.status, now?.error?.code], ['FAILED', 'JOB_RAN_TOO_LONG']);
+  });
+
+  it('leaves a job alone whose lock has not expired [C9]', async () => {
+    const job = await expired({ lockedUntil: START });
+    await manualScheduler(database).scheduler.run();
+    assert.deepEqual(await find(job), job);
+  });
+
+  it('recovers a job once when several sweeps run at the same time [C9]', async () => {
+    const jobs = await Promise.all(Array.from({ length: 20 }, () => expired()));
+    const schedulers = Array.from({ length: 4 }, () => manualScheduler(database).scheduler);
+    const events = schedulers.flatMap((scheduler) => [recordEvents(scheduler, 'job:stalled')]);
+    await Promise.all(schedulers.map((scheduler) => scheduler.run()));
+    for (const job of jobs) {
+      const now = await find(job);
+      assert.deepEqual([now?.status, now?.crashes, now?.fence], ['SCHEDULED', 1, 5]);
+    }
+    assert.equal(events.flat().length, 20);
+    assert.equal(await database.collections.executions.countDocuments(), 20);
+  });
+
+  it('runs at sweepInterval [C9]', async () => {
+    const { scheduler, clock } = manualScheduler(database, { sweepInterval: '30s' });
+    await scheduler.start();
+    const job = await expired({ lockedUntil: timeAfter(1000) });
+    const stalled = nextEvent(scheduler, 'job:stalled');
+    await advanceUntilSettled(clock, stalled, 500);
+    assert.ok(clock.now() >= timeAfter(30_000) && clock.now() < timeAfter(55_000), clock.now().toISOString());
+    assert.equal((await find(job))?.status, 'SCHEDULED');
+  });
+
+  it('wakes the process it runs in, which starts the recovered job without a poll [C9]', async () => {
+    const job = await expired({ lockedUntil: new Date(1), nextRunAt: new Date(1) });
+    const options = { ...withoutRenewalThread, pollInterval: '1h', retries: { base: 0 } } as const;
+    const scheduler = database.scheduler(options);
+    const complete = nextEvent(scheduler, 'job:complete');
+    scheduler.registerHandler('work', () => undefined);
+    await scheduler.start();
+    assert.equal((await complete).jobId, job._id);
+  });
+
+  describe('while other workers are alive', () => {
+    const clock = new ManualClock();
+
+    function sweeper(store: Store, outages = new OutageMonitor(clock, 60_000)): Sweeper {
+      const options = { ...DEFAULTS, lockTimeout: 60_000 };
+      return new Sweeper(
+        {
+          clock,
+          events: new EventBus(),
+          random: () => 0,
+          workerId: 'sweeper',
+          registry: aRegistry(),
+          store,
+          outages,
+          options,
+        },
+        { wake: () => undefined },
+      );
+    }
+
+    it('does not take a lock that was renewed a moment ago [C9]', async () => {
+      const job = await expired();
+      const store = createStore(database.collections);
+      const renewal = { kind: 'job', id: job._id, token: job.lockToken!, length: 60_000 } as const;
+      const late: Store = {
+        ...store,
+        // The owner's renewal comes in between the sweep's two steps.
+        findExpired: async (...query) => {
+          const found = await store.findExpired(...query);
+          assert.deepEqual(await store.renew([renewal], clock.now()), []);
+          return found;
+        },
+      };
+      await sweeper(late).runOnce();
+      assert.deepEqual(await find(job), { ...job, lockedUntil: timeAfter(60_000) });
+    });
+
+    it('does not miss a cancel request that arrives during the sweep [C9]', async () => {
+      const job = await expired();
+      const store = createStore(database.collections);
+      const late: Store = {
+        ...store,
+        findExpired: async (...query) => {
+          const found = await store.findExpired(...query);
+          assert.deepEqual(await store.cancel(job._id, 'enough', clock.now()), { answer: 'requested' });
+          return found;
+        },
+      };
+      await sweeper(late).runOnce();
+      assert.equal((await find(job))?.status, 'RUNNING');
+      await sweeper(store).runOnce();
+      assert.equal((await find(job))?.status, 'CANCELLED');
+    });
+
+    it('waits for a third of the lock time after an outage, so that workers can settle first [C9]', async () => {
+      const job = await expired();
+      const store = createStore(database.collections);
+      const outages = new OutageMonitor(clock, 60_000);
+      const sweep = sweeper(store, outages);
+      outages.recordFailure();
+      assert.equal(await sweep.runOnce(), 20_000);
+      assert.deepEqual(await find(job), job);
+      assert.equal(await sweep.runOnce(), DEFAULTS.sweepInterval);
+      assert.equal((await find(job))?.status, 'SCHEDULED');
+    });
+
+    it('logs every crash when sweeps of one process overlap [C9]', async () => {
+      const first = await expired();
+      const store = createStore(database.collections);
+      const logs = [1, 2].map(() => ({ begun: signal(), release: signal() }));
+      const waiting = logs.values();
+      let onRecover = async (_: JobDocument): Promise<void> => undefined;
+      const sweep = sweeper({
+        ...store,
+        recover: async (job, ...rest) => {
+          await onRecover(job);
+          return store.recover(job, ...rest);
+        },
+        logExecutions: async (rows) => {
+          const { value: log } = waiting.next();
+          log?.begun.fire();
+          await log?.release.promise;
+          return store.logExecutions(rows);
+        },
+      });
+      const one = sweep.runOnce();
+      await logs[0]!.begun.promise;
+      const other = sweep.runOnce();
+      await logs[1]!.begun.promise;
+      logs[0]!.release.fire();
+      await one;
+      // The other has logged the same row when there is a new one.
+      const [second, third] = [await expired(), await expired()];
+      onRecover = async ({ _id }) => {
+        if (_id !== third._id) return;
+        logs[1]!.release.fire();
+        await other;
+      };
+      await sweep.runOnce();
+      const rows = await database.collections.executions.find().toArray();
+      assert.deepEqual(rows.map(({ jobId }) => jobId).sort(), [first._id, second._id, third._id]);
+    });
+
+    it('recovers more than one batch without waiting for the next sweep [C9]', async () => {
+      await database.collections.jobs.insertMany(
+        Array.from({ length: 120 }, () => aJob({ status: 'QUEUED', lockedUntil: timeAfter(-1) })),
+      );
+      const sweep = sweeper(createStore(database.collections));
+      assert.equal(await sweep.runOnce(), 0);
+      assert.equal(await sweep.runOnce(), DEFAULTS.sweepInterval);
+      assert.equal(await database.collections.jobs.countDocuments({ status: 'QUEUED' }), 0);
+    });
+  });
+});

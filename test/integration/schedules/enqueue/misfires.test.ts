@@ -1,0 +1,252 @@
+import assert from 'node:assert/strict';
+import type { MisfireOptions, NewSchedule, Scheduler, SkipDocument } from '../../../../src/index.js';
+import { manualScheduler } from '../../../support/manual-scheduler.js';
+import { loadOutcomes, countOutcomes, type OccurrenceOutcome } from '../../../support/occurrence-outcomes.js';
+import { recordEvents } from '../../../support/events.js';
+import { timeAfter, START } from '../../../support/instants.js';
+import { ManualClock } from '../../../support/manual-clock.js';
+import { useSharedDatabase } from '../../../support/shared-database.js';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const LEFT_ALONE = 2 * SECOND;
+
+describe('missed runs', () => {
+  const database = useSharedDatabase();
+
+  /** A schedule that nobody looks at for a while; resolves when somebody has. */
+  async function comeBack(
+    said: Partial<NewSchedule>,
+    down: number,
+  ): Promise<{ scheduler: Scheduler; clock: ManualClock; account: () => Promise<OccurrenceOutcome[]> }> {
+    const { scheduler, clock } = manualScheduler(database);
+    await scheduler.addSchedule({
+      id: 's',
+      taskType: 'work',
+      cron: '*/10 * * * *',
+      overlap: 'allow',
+      ...said,
+    });
+    clock.advance(down);
+    await scheduler.run();
+    const account = (): Promise<OccurrenceOutcome[]> =>
+      loadOutcomes(database.collections, 's', { after: START, until: clock.now() });
+    return { scheduler, clock, account };
+  }
+
+  async function made(): Promise<string[]> {
+    const jobs = await database.collections.jobs.find({ schedule: 's' }, { sort: { _id: 1 } }).toArray();
+    return jobs.map(({ scheduledFor }) => scheduledFor!.toISOString().slice(11, 16));
+  }
+
+  const policies: [string, MisfireOptions | undefined, string[]][] = [
+    ['nothing said: the last one', undefined, ['03:00']],
+    ['skip: none', { policy: 'skip' }, []],
+    ['once: the last one', { policy: 'once' }, ['03:00']],
+    ['once, within four minutes: none', { policy: 'once', within: '4m' }, []],
+    ['once, within five minutes: the last one', { policy: 'once', within: '5m' }, ['03:00']],
+    ['all, within half an hour', { policy: 'all', within: '30m' }, ['02:40', '02:50', '03:00']],
+    ['all, at most two', { policy: 'all', cap: 2 }, ['02:50', '03:00']],
+    ['all, at most five within twenty minutes', { policy: 'all', cap: 5, within: '20m' }, ['02:50', '03:00']],
+    [
+      'all',
+      { policy: 'all' },
+      Array.from({ length: 18 }, (_, i) =>
+        timeAfter((i + 1) * 10 * MINUTE)
+          .toISOString()
+          .slice(11, 16),
+      ),
+    ],
+  ];
+  for (const [name, misfire, expected] of policies) {
+    it(`after three hours of downtime, ${name}; the others are recorded as skipped [D13] [B10]`, async () => {
+      const { account, scheduler } = await comeBack(
+        misfire === undefined ? {} : { misfire },
+        3 * HOUR + 5 * MINUTE,
+      );
+      assert.deepEqual(await made(), expected);
+      const missed = 18 - expected.length;
+      const found = await account();
+      assert.deepEqual(found, [
+        ...Array<OccurrenceOutcome>(missed).fill('misfire'),
+        ...Array<OccurrenceOutcome>(expected.length).fill('job'),
+      ]);
+      const skips = await scheduler.getSkips('s');
+      assert.deepEqual(
+        skips.map(({ at, count, reason }) => [at, count, reason]),
+        missed === 0 ? [] : [[timeAfter(10 * MINUTE), missed, 'misfire']],
+      );
+      assert.deepEqual((await scheduler.getSchedule('s'))?.nextRunAt, timeAfter(3 * HOUR + 10 * MINUTE));
+    });
+  }
+
+  it('of a definition in the code follow the same policy [D13]', async () => {
+    const clock = new ManualClock();
+    const definedBy = (): Scheduler => {
+      const scheduler = database.scheduler({ clock, lockTimeout: '1d' });
+      scheduler
+        .schedule('s', () => undefined)
+        .everyTenMinutes()
+        .onMisfire('all', { within: '30m', cap: 2 })
+        .overlap('allow');
+      return scheduler;
+    };
+    const before = definedBy();
+    await before.run();
+    await before.stop();
+    clock.advance(3 * HOUR + 5 * MINUTE);
+    await definedBy().run();
+    assert.deepEqual(await made(), ['02:50', '03:00']);
+    assert.deepEqual(
+      countOutcomes(await loadOutcomes(database.collections, 's', { after: START, until: clock.now() })),
+      { misfire: 16, job: 2 },
+    );
+  });
+
+  it('are those more than a minute late, whatever the policy [D13]', async () => {
+    const misfire = { policy: 'skip' } as const;
+    const { scheduler, clock, account } = await comeBack({ misfire }, 11 * MINUTE);
+    assert.deepEqual([await account(), await scheduler.getSkips('s')], [['job'], []]);
+    clock.advance(10 * MINUTE + 1);
+    await scheduler.run();
+    assert.deepEqual(await account(), ['job', 'misfire']);
+  });
+
+  it('are run for at most the last day by default [D13]', async () => {
+    const daily = { cron: '0 2 * * *' };
+    const { account } = await comeBack(daily, 3 * DAY + 2 * HOUR - 1);
+    // The last of the three was a millisecond less than a day ago.
+    assert.deepEqual(await account(), ['misfire', 'misfire', 'job']);
+    const other = manualScheduler(database);
+    await other.scheduler.addSchedule({ id: 't', taskType: 'work', cron: '0 2 1 * *' });
+    other.clock.advance(2 * DAY);
+    await other.scheduler.run();
+    const span = { after: START, until: other.clock.now() };
+    assert.deepEqual(await loadOutcomes(database.collections, 't', span), ['misfire']);
+  });
+
+  it('keep the time of their occurrence [D13]', async () => {
+    const { scheduler, clock } = await comeBack({}, 3 * HOUR + 5 * MINUTE);
+    const times: unknown[] = [];
+    scheduler.registerHandler('work', (_, { scheduledFor }) => times.push(scheduledFor));
+    await scheduler.run();
+    assert.deepEqual(times, [timeAfter(3 * HOUR)]);
+    const job = await scheduler.getJob('s@2026-01-01T03:00:00.000Z');
+    assert.deepEqual([job?.scheduledFor, job?.createdAt], [timeAfter(3 * HOUR), clock.now()]);
+  });
+
+  it('of a schedule for every second, after three hours, run once and are skipped otherwise [D13]', async () => {
+    const { account, scheduler } = await comeBack({ cron: '* * * * * *' }, 3 * HOUR);
+    assert.deepEqual(countOutcomes(await account()), { misfire: 10_738, job: 62 });
+    const [skip] = await scheduler.getSkips('s');
+    assert.deepEqual(
+      [skip?.at, skip?.until, skip?.count],
+      [timeAfter(SECOND), timeAfter(3 * HOUR - 61 * SECOND), null],
+    );
+  });
+
+  it('are the same whichever process is back first, and however many [D13]', async () => {
+    const clock = new ManualClock();
+    const schedulers = Array.from({ length: 5 }, () => database.scheduler({ clock, lockTimeout: '1d' }));
+    const misfire = { policy: 'all', cap: 3 } as const;
+    for (const id of ['a', 'b', 'c', 'd'])
+      await schedulers[0]!.addSchedule({
+        id,
+        taskType: 'work',
+        cron: '*/10 * * * *',
+        misfire,
+        overlap: 'allow',
+      });
+    clock.advance(3 * HOUR + 5 * MINUTE);
+    await Promise.all(
+      schedulers.map(async (scheduler, index) => {
+        await scheduler.run();
+        // And once more, a little later, when it looks different.
+        if (index % 2 === 0) await scheduler.run();
+      }),
+    );
+    for (const id of ['a', 'b', 'c', 'd']) {
+      const found = await loadOutcomes(database.collections, id, { after: START, until: clock.now() });
+      assert.deepEqual(countOutcomes(found), { misfire: 15, job: 3 }, id);
+    }
+  });
+
+  it('run one after another, oldest first, unless they may overlap [D13] [B10]', async () => {
+    const { scheduler, clock, account } = await comeBack(
+      { misfire: { policy: 'all', within: '1h' }, overlap: 'skip' },
+      3 * HOUR + 5 * MINUTE,
+    );
+    assert.deepEqual([await made(), (await scheduler.getSchedule('s'))?.waiting], [['02:10'], 5]);
+    const order: string[] = [];
+    scheduler.registerHandler('work', (_, { scheduledFor }) => {
+      order.push(scheduledFor!.toISOString().slice(11, 16));
+    });
+    for (let round = 0; round < 7; round++) {
+      await scheduler.run();
+      clock.advance(LEFT_ALONE);
+    }
+    assert.deepEqual(order, ['02:10', '02:20', '02:30', '02:40', '02:50', '03:00']);
+    assert.deepEqual(countOutcomes(await account()), { misfire: 12, job: 6 });
+  });
+
+  it('include the last one when the schedule ended during the downtime [D13]', async () => {
+    const { scheduler, account } = await comeBack({ endsAt: '2026-01-01T01:00:00Z' }, 3 * HOUR);
+    assert.deepEqual(await made(), ['01:00']);
+    assert.deepEqual(countOutcomes(await account()), { misfire: 5, job: 1 });
+    assert.equal((await scheduler.getSchedule('s'))?.nextRunAt, null);
+  });
+
+  it('emit their skip once and keep it as long as the execution log [D13]', async () => {
+    const { scheduler, clock } = manualScheduler(database, { executionRetention: '2d' });
+    const skipped = recordEvents(scheduler, 'schedule:skipped');
+    await scheduler.addSchedule({
+      id: 's',
+      taskType: 'work',
+      cron: '0 * * * *',
+      misfire: { policy: 'skip' },
+    });
+    clock.advance(3 * HOUR + 30 * MINUTE);
+    await scheduler.run();
+    clock.advance(LEFT_ALONE);
+    await scheduler.run();
+    const range = { from: timeAfter(HOUR), until: timeAfter(3 * HOUR + 29 * MINUTE), count: 3 };
+    assert.deepEqual(
+      skipped.map(({ event }) => event),
+      [{ scheduleId: 's', ...range, reason: 'misfire', runningFor: null }],
+    );
+    const since = timeAfter(3 * HOUR + 30 * MINUTE);
+    const expected: SkipDocument = {
+      _id: 's@2026-01-01T01:00:00.000Z',
+      scheduleId: 's',
+      at: range.from,
+      until: range.until,
+      count: 3,
+      reason: 'misfire',
+      activeId: null,
+      runningFor: null,
+      since,
+      expiresAt: timeAfter(2 * DAY, since),
+    };
+    assert.deepEqual(await scheduler.getSkips('s'), [expected]);
+  });
+
+  it('do not include occurrences during a pause: these are skipped with that reason [D13] [B8]', async () => {
+    const { scheduler, clock } = manualScheduler(database);
+    const misfire = { policy: 'all' } as const;
+    await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *', misfire, overlap: 'allow' });
+    clock.advance(HOUR);
+    await scheduler.run();
+    await scheduler.pauseSchedule('s');
+    clock.advance(3 * HOUR);
+    await scheduler.run();
+    await scheduler.resumeSchedule('s');
+    clock.advance(HOUR);
+    await scheduler.run();
+    clock.advance(LEFT_ALONE);
+    await scheduler.run();
+    const found = await loadOutcomes(database.collections, 's', { after: START, until: clock.now() });
+    assert.deepEqual(found, ['job', 'paused', 'paused', 'paused', 'job']);
+  });
+});

@@ -1,0 +1,456 @@
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { JobContext, NewSchedule, Scheduler, SchedulerEvents } from '../../../../src/index.js';
+import {
+  manualScheduler,
+  withoutRenewalThread,
+  advanceUntilSettled,
+} from '../../../support/manual-scheduler.js';
+import { loadOutcomes, type OccurrenceOutcome } from '../../../support/occurrence-outcomes.js';
+import { countEvents, nextEvent, recordEvents, signal } from '../../../support/events.js';
+import { timeAfter, START } from '../../../support/instants.js';
+import type { ManualClock } from '../../../support/manual-clock.js';
+import { useSharedDatabase } from '../../../support/shared-database.js';
+import { waitUntil } from '../../../support/wait-until.js';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const LEFT_ALONE = 2 * SECOND;
+
+describe('overlap', () => {
+  /** Lets the handlers of a test end, whatever became of it: nobody can wait for them on a clock that stands still. */
+  const releases: (() => void)[] = [];
+  afterEach(() => {
+    for (const release of releases.splice(0)) release();
+  });
+  const database = useSharedDatabase();
+
+  function gate(): { promise: Promise<void>; fire: () => void } {
+    const opened = signal();
+    releases.push(opened.fire);
+    return opened;
+  }
+
+  function occurrence(hour: number): string {
+    return `s@${timeAfter(hour * HOUR).toISOString()}`;
+  }
+
+  async function statuses(): Promise<[string, string][]> {
+    const jobs = await database.collections.jobs.find({ schedule: 's' }, { sort: { _id: 1 } }).toArray();
+    return jobs.map(({ _id, status }) => [_id, status]);
+  }
+
+  function account(clock: ManualClock): Promise<OccurrenceOutcome[]> {
+    return loadOutcomes(database.collections, 's', { after: START, until: clock.now() });
+  }
+
+  interface Held {
+    scheduler: Scheduler;
+    clock: ManualClock;
+    /** Lets the handlers that are at work, and those to come, end. */
+    release: () => void;
+    /** The pass that runs the first occurrence. */
+    pass: Promise<number>;
+    runs: string[];
+  }
+
+  /** At one o'clock the first run started, and it does not end until it is released or its signal is aborted. */
+  async function held(said: Partial<NewSchedule>): Promise<Held> {
+    const { scheduler, clock } = manualScheduler(database, { timeout: '1d' });
+    const free = gate();
+    const runs: string[] = [];
+    scheduler.registerHandler('work', (_, { id, signal: aborted }: JobContext) => {
+      runs.push(id);
+      return new Promise<void>((resolve, reject) => {
+        void free.promise.then(resolve);
+        aborted.addEventListener('abort', () => reject(aborted.reason as Error));
+      });
+    });
+    await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *', ...said });
+    const started = nextEvent(scheduler, 'job:start');
+    clock.advance(HOUR);
+    const pass = scheduler.run();
+    await started;
+    return { scheduler, clock, release: free.fire, pass, runs };
+  }
+
+  describe('skip, the default', () => {
+    it('records the occurrence as skipped, with how long the other run has been running [Y5] [B10]', async () => {
+      const { scheduler, clock, release, pass, runs } = await held({});
+      const skipped = recordEvents(scheduler, 'schedule:skipped');
+      clock.advance(HOUR + 30 * SECOND);
+      assert.equal(await scheduler.run(), 0);
+      const [skip, ...others] = await scheduler.getSkips('s');
+      assert.deepEqual(others, []);
+      assert.deepEqual(
+        [skip?._id, skip?.at, skip?.until, skip?.count, skip?.reason],
+        [occurrence(2), timeAfter(2 * HOUR), timeAfter(2 * HOUR + 1), 1, 'overlap'],
+      );
+      assert.deepEqual([skip?.activeId, skip?.runningFor], [occurrence(1), HOUR + 30 * SECOND]);
+      assert.deepEqual(
+        skipped.map(({ event }) => event),
+        [
+          {
+            scheduleId: 's',
+            from: timeAfter(2 * HOUR),
+            until: timeAfter(2 * HOUR + 1),
+            count: 1,
+            reason: 'overlap',
+            runningFor: HOUR + 30 * SECOND,
+          },
+        ],
+      );
+      const schedule = await scheduler.getSchedule('s');
+      assert.deepEqual([schedule?.lastRunAt, schedule?.nextRunAt], [timeAfter(HOUR), timeAfter(3 * HOUR)]);
+
+      release();
+      await pass;
+      clock.advance(HOUR);
+      assert.equal(await scheduler.run(), 1);
+      assert.deepEqual(runs, [occurrence(1), occurrence(3)]);
+      assert.deepEqual(await account(clock), ['job', 'overlap', 'job']);
+    });
+
+    it('equals singleInstance(), and allow equals singleInstance(false) [Y5]', async () => {
+      const { scheduler, clock } = manualScheduler(database);
+      scheduler
+        .schedule('one', () => undefined)
+        .hourly()
+        .singleInstance();
+      scheduler
+        .schedule('many', () => undefined)
+        .hourly()
+        .singleInstance(false);
+      await scheduler.run();
+      const { schedules } = database.collections;
+      const stored = await schedules.find({}, { sort: { _id: 1 } }).toArray();
+      assert.deepEqual(
+        stored.map(({ _id, overlap }) => [_id, overlap]),
+        [
+          ['many', 'allow'],
+          ['one', 'skip'],
+        ],
+      );
+      clock.advance(HOUR);
+      assert.equal(await scheduler.run(), 2);
+    });
+
+    it('counts a run as active that waits for a worker or its next attempt, or is held [Y5]', async () => {
+      const { scheduler, clock } = manualScheduler(database);
+      await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *' });
+      clock.advance(HOUR);
+      await scheduler.run();
+      clock.advance(HOUR);
+      await scheduler.run();
+      await scheduler.hold(occurrence(1));
+      clock.advance(HOUR);
+      await scheduler.run();
+      await scheduler.unhold(occurrence(1));
+      scheduler.registerHandler(
+        'work',
+        () => {
+          throw new Error('broken');
+        },
+        { retries: { base: '2h', jitter: 'none' } },
+      );
+      assert.equal(await scheduler.run(), 1);
+      clock.advance(HOUR);
+      await scheduler.run();
+      assert.deepEqual(await account(clock), ['job', 'overlap', 'overlap', 'overlap']);
+      assert.deepEqual(
+        (await scheduler.getSkips('s')).map(({ runningFor }) => runningFor),
+        [HOUR, 2 * HOUR, HOUR],
+      );
+    });
+
+    it('ignores jobs of other schedules and of the same task type [Y5]', async () => {
+      const { scheduler, clock } = await held({});
+      await scheduler.addSchedule({ id: 't', taskType: 'other', cron: '0 * * * *' });
+      await scheduler.dispatch('other');
+      scheduler.registerHandler('other', () => undefined);
+      clock.advance(HOUR);
+      assert.equal(await scheduler.run(), 2);
+    });
+  });
+
+  describe('allow', () => {
+    it('runs both [B10]', async () => {
+      const { scheduler, clock, release, pass, runs } = await held({ overlap: 'allow' });
+      const second = nextEvent(scheduler, 'job:start');
+      clock.advance(HOUR);
+      const next = scheduler.run();
+      await second;
+      assert.deepEqual(runs, [occurrence(1), occurrence(2)]);
+      release();
+      await Promise.all([pass, next]);
+      assert.deepEqual(await account(clock), ['job', 'job']);
+    });
+  });
+
+  describe('queue', () => {
+    it('runs waiting occurrences in order, each once [B10]', async () => {
+      const { scheduler, clock, release, pass, runs } = await held({ overlap: 'queue' });
+      for (let hour = 2; hour <= 4; hour++) {
+        clock.advance(HOUR);
+        assert.equal(await scheduler.run(), 0);
+      }
+      assert.equal((await scheduler.getSchedule('s'))?.waiting, 3);
+      assert.deepEqual(await account(clock), ['job', 'waiting', 'waiting', 'waiting']);
+      release();
+      await pass;
+      for (let left = 3; left > 0; left--) {
+        clock.advance(LEFT_ALONE);
+        assert.equal(await scheduler.run(), 1);
+        assert.equal((await scheduler.getSchedule('s'))?.waiting, left - 1);
+      }
+      clock.advance(LEFT_ALONE);
+      assert.equal(await scheduler.run(), 0);
+      assert.deepEqual(runs, [1, 2, 3, 4].map(occurrence));
+      assert.deepEqual(await account(clock), ['job', 'job', 'job', 'job']);
+      assert.deepEqual(await scheduler.getSkips('s'), []);
+    });
+
+    it('starts the next one as soon as a run ends, without a poll [B10]', async () => {
+      const scheduler = database.scheduler({ ...withoutRenewalThread, pollInterval: '1m' });
+      const free = gate();
+      const runs: string[] = [];
+      let atWork = 0;
+      scheduler.registerHandler('work', async (_, { id }) => {
+        assert.equal(++atWork, 1, 'one at a time');
+        runs.push(id);
+        await free.promise;
+        atWork--;
+      });
+      await scheduler.start();
+      const complete = countEvents(scheduler, 'job:complete', 2);
+      await scheduler.addSchedule({ id: 's', taskType: 'work', every: '1s', maxRuns: 2, overlap: 'queue' });
+      await waitUntil('one waits', async () => (await scheduler.getSchedule('s'))?.waiting === 1);
+      free.fire();
+      await complete;
+      const { anchor } = (await scheduler.getSchedule('s'))!;
+      assert.deepEqual(
+        runs,
+        [1, 2].map((second) => `s@${timeAfter(second * SECOND, anchor).toISOString()}`),
+      );
+    });
+
+    it('starts a triggered run as soon as the one before it ends, without a poll [B10] [F1]', async () => {
+      const scheduler = database.scheduler({ ...withoutRenewalThread, pollInterval: '1m' });
+      const free = gate();
+      scheduler.registerHandler('work', () => free.promise);
+      await scheduler.start();
+      await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 0 1 1 *', overlap: 'queue' });
+      const started = nextEvent(scheduler, 'job:start');
+      const first = await scheduler.triggerSchedule('s');
+      await started;
+      const second = await scheduler.triggerSchedule('s');
+      assert.ok(first.triggered && second.triggered);
+      const next = nextEvent(scheduler, 'job:start', ({ jobId }) => jobId === second.jobId);
+      const ended = nextEvent(scheduler, 'job:complete', ({ jobId }) => jobId === first.jobId);
+      free.fire();
+      await ended;
+      const endedAt = performance.now();
+      await Promise.race([next, pause(2500)]);
+      const took = performance.now() - endedAt;
+      assert.ok(took < 2000, `${took.toFixed(0)} ms after the one before it ended`);
+    });
+  });
+
+  describe('replace', () => {
+    it('cancels the running job and runs the newest [B10]', async () => {
+      const { scheduler, clock, release, pass, runs } = await held({ overlap: 'replace' });
+      const cancelled = nextEvent(scheduler, 'job:cancelled');
+      clock.advance(HOUR);
+      await scheduler.run();
+      await pass;
+      const { jobId, reason } = await cancelled;
+      assert.deepEqual([jobId, reason], [occurrence(1), 'replaced by a newer run of its schedule']);
+      release();
+      clock.advance(LEFT_ALONE);
+      await scheduler.run();
+      assert.deepEqual(await statuses(), [
+        [occurrence(1), 'CANCELLED'],
+        [occurrence(2), 'COMPLETED'],
+      ]);
+      assert.deepEqual(runs, [occurrence(1), occurrence(2)]);
+      assert.deepEqual(await account(clock), ['job', 'job']);
+    });
+
+    it('runs the newest of several waiting occurrences and skips the others [B10]', async () => {
+      const { scheduler, clock } = manualScheduler(database, { timeout: '1d', timeoutGrace: '1d' });
+      const ignoring = gate();
+      scheduler.registerHandler('work', () => ignoring.promise);
+      await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *', overlap: 'replace' });
+      const started = nextEvent(scheduler, 'job:start');
+      clock.advance(HOUR);
+      const pass = scheduler.run();
+      await started;
+      // Its handler does not look at its signal.
+      const other = database.scheduler({ clock, lockTimeout: '1d' });
+      for (let hour = 2; hour <= 4; hour++) {
+        clock.advance(HOUR);
+        await other.run();
+      }
+      assert.deepEqual(await account(clock), ['job', 'replaced', 'replaced', 'waiting']);
+      const skips = await scheduler.getSkips('s');
+      assert.deepEqual(
+        skips.map(({ at, activeId, runningFor }) => [at, activeId, runningFor]),
+        [
+          [timeAfter(3 * HOUR), occurrence(1), 3 * HOUR],
+          [timeAfter(2 * HOUR), occurrence(1), 2 * HOUR],
+        ],
+      );
+      ignoring.fire();
+      await pass;
+      clock.advance(LEFT_ALONE);
+      assert.equal(await scheduler.run(), 1);
+      assert.deepEqual(await account(clock), ['job', 'replaced', 'replaced', 'job']);
+    });
+
+    it('cancels and reports a run that no worker has claimed yet [B10]', async () => {
+      const { scheduler, clock } = manualScheduler(database);
+      const cancelled = recordEvents(scheduler, 'job:cancelled');
+      await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *', overlap: 'replace' });
+      clock.advance(HOUR);
+      await scheduler.run();
+      clock.advance(HOUR);
+      await scheduler.run();
+      clock.advance(LEFT_ALONE);
+      await scheduler.run();
+      assert.deepEqual(await statuses(), [
+        [occurrence(1), 'CANCELLED'],
+        [occurrence(2), 'SCHEDULED'],
+      ]);
+      assert.deepEqual(
+        cancelled.map(({ event }) => (event as SchedulerEvents['job:cancelled']).jobId),
+        [occurrence(1)],
+      );
+    });
+
+    it('cancels the old run in another process in real time, and the new one follows [B10]', async () => {
+      const [worker, other] = [
+        database.scheduler(withoutRenewalThread),
+        database.scheduler(withoutRenewalThread),
+      ];
+      const runs: { id: string; signal: AbortSignal }[] = [];
+      worker.registerHandler('work', (_, { id, signal: aborted }: JobContext) => {
+        runs.push({ id, signal: aborted });
+        return new Promise((resolve) => aborted.addEventListener('abort', resolve));
+      });
+      await Promise.all([worker.start(), other.start()]);
+      await other.addSchedule({ id: 's', taskType: 'work', cron: '0 0 1 1 *', overlap: 'replace' });
+      const started = [nextEvent(worker, 'job:start'), countEvents(worker, 'job:start', 2)];
+      const first = await other.triggerSchedule('s');
+      await started[0];
+      const second = await other.triggerSchedule('s');
+      await started[1];
+      assert.ok(first.triggered && second.triggered);
+      assert.deepEqual(
+        runs.map(({ id, signal: { aborted } }) => [id, aborted]),
+        [
+          [first.jobId, true],
+          [second.jobId, false],
+        ],
+      );
+      assert.equal((await other.getJob(first.jobId))?.status, 'CANCELLED');
+    });
+  });
+
+  describe('maxRunningTime', () => {
+    it('ends a run that takes too long, records it, does not retry it, and lets the next run start [Y6]', async () => {
+      const { scheduler, clock, pass, runs, release } = await held({ maxRunningTime: '10m' });
+      clock.advance(10 * MINUTE);
+      await pass;
+      const job = await scheduler.getJob(occurrence(1));
+      assert.deepEqual([job?.status, job?.error?.code], ['FAILED', 'JOB_RAN_TOO_LONG']);
+      const [row, ...others] = await scheduler.getExecutions(occurrence(1));
+      assert.deepEqual([row?.outcome, row?.duration, others], ['failed', 10 * MINUTE, []]);
+      release();
+      clock.advance(50 * MINUTE);
+      assert.equal(await scheduler.run(), 1);
+      assert.deepEqual(runs, [occurrence(1), occurrence(2)]);
+      assert.deepEqual(await account(clock), ['job', 'job']);
+    });
+
+    it('includes all attempts: one that would start too late is not started [Y6]', async () => {
+      const { scheduler, clock } = manualScheduler(database, {
+        retries: { base: '4m', cap: '4m', jitter: 'none', max: 9 },
+      });
+      let runs = 0;
+      scheduler.registerHandler('work', () => {
+        runs++;
+        throw new Error('broken');
+      });
+      await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *', maxRunningTime: '10m' });
+      clock.advance(HOUR);
+      for (let minute = 0; minute <= 12; minute += 4) {
+        await scheduler.run();
+        clock.advance(4 * MINUTE);
+      }
+      assert.equal(runs, 3);
+      assert.equal((await scheduler.getJob(occurrence(1)))?.status, 'FAILED');
+      clock.advance(44 * MINUTE);
+      assert.equal(await scheduler.run(), 1);
+      assert.equal(runs, 4);
+    });
+
+    it('lets the next run start while a handler that ignores its signal keeps its slot [Y6]', async () => {
+      const { scheduler, clock } = manualScheduler(database, { timeoutGrace: '5s' });
+      const never = gate();
+      const runs: string[] = [];
+      scheduler.registerHandler('work', (_, { id }) => {
+        runs.push(id);
+        return never.promise;
+      });
+      const stuck = nextEvent(scheduler, 'worker:stuck');
+      await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *', maxRunningTime: '10m' });
+      const started = nextEvent(scheduler, 'job:start');
+      clock.advance(HOUR);
+      const pass = scheduler.run();
+      await started;
+      clock.advance(10 * MINUTE);
+      await advanceUntilSettled(clock, pass, SECOND);
+      assert.equal((await stuck).jobId, occurrence(1));
+      assert.equal((await scheduler.getJob(occurrence(1)))?.error?.code, 'JOB_RAN_TOO_LONG');
+      const next = nextEvent(scheduler, 'job:start');
+      clock.advance(timeAfter(2 * HOUR).getTime() - clock.now().getTime());
+      const second = scheduler.run();
+      await next;
+      assert.deepEqual(runs, [occurrence(1), occurrence(2)]);
+      never.fire();
+      await second;
+    });
+
+    it('keeps the sweep from restarting a run of a crashed worker after its time [Y6] [C9]', async () => {
+      const { scheduler, clock } = manualScheduler(database);
+      await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *', maxRunningTime: '10m' });
+      clock.advance(HOUR);
+      await scheduler.run();
+      const dead = {
+        status: 'RUNNING',
+        lockedBy: 'a dead worker',
+        lockToken: 'its token',
+        fence: 1,
+      } as const;
+      await database.collections.jobs.updateOne(
+        { _id: occurrence(1) },
+        {
+          $set: {
+            ...dead,
+            startedAt: clock.now(),
+            firstStartedAt: clock.now(),
+            lockedUntil: timeAfter(MINUTE, clock.now()),
+          },
+        },
+      );
+      scheduler.registerHandler('work', () => undefined);
+      clock.advance(HOUR);
+      assert.equal(await scheduler.run(), 1);
+      assert.deepEqual(await statuses(), [
+        [occurrence(1), 'FAILED'],
+        [occurrence(2), 'COMPLETED'],
+      ]);
+    });
+  });
+});

@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict';
+import type { ScheduleDocument } from '../../../src/domain/schedule/schedule.js';
+import { EventBus } from '../../../src/runtime/event-bus.js';
+import type { DefinitionSync } from '../../../src/schedules/enqueue/definition-sync.js';
+import type { PlanExecutor } from '../../../src/schedules/enqueue/plan-executor.js';
+import { PlanningLock } from '../../../src/schedules/enqueue/planning-lock.js';
+import { ScheduleEnqueuer } from '../../../src/schedules/enqueue/schedule-enqueuer.js';
+import type { SchedulePlanner } from '../../../src/schedules/enqueue/schedule-planner.js';
+import type { ScheduleScope } from '../../../src/store/schedules/due.js';
+import { createStore, type Store } from '../../../src/store/store.js';
+import { aSchedule } from '../../support/factories/schedule.js';
+import { TestDatabase } from '../../support/database.js';
+import { timeAfter as later, START } from '../../support/instants.js';
+import { ManualClock } from '../../support/manual-clock.js';
+import { profileQueries, type QueryStats } from '../../support/query-profiler.js';
+
+const FUTURE = 4000;
+const PAUSED = 1000;
+const NOW = later(1000);
+
+describe('index keys examined with 4,000 future and 1,000 paused schedules', () => {
+  const database = new TestDatabase();
+  const scope: ScheduleScope = { names: ['code-1', 'code-2'], environment: 'test', except: [] };
+  let store: Store;
+
+  before(async () => {
+    await database.open();
+    store = createStore(database.collections);
+    const future = Array.from({ length: FUTURE }, (_, index) =>
+      aSchedule({ _id: `future-${index}`, nextRunAt: later(86_400_000 + index) }),
+    );
+    const paused = Array.from({ length: PAUSED }, (_, index) =>
+      aSchedule({ _id: `paused-${index}`, nextRunAt: later(-index), isActive: false }),
+    );
+    await database.collections.schedules.insertMany([...future, ...paused]);
+  });
+
+  after(() => database.close());
+
+  afterEach(async () => {
+    await database.collections.schedules.deleteMany({ hash: 'of a test' });
+  });
+
+  async function insert(
+    count: number,
+    fields: (index: number) => Partial<ScheduleDocument>,
+  ): Promise<ScheduleDocument[]> {
+    const schedules = Array.from({ length: count }, (_, index) =>
+      aSchedule({ _id: `test-${index}`, hash: 'of a test', nextRunAt: later(index), ...fields(index) }),
+    );
+    await database.collections.schedules.insertMany(schedules);
+    return schedules;
+  }
+
+  const measure = (operation: () => Promise<unknown>): Promise<QueryStats[]> =>
+    profileQueries(database, ['schedules', 'skips'], operation);
+
+  function assertBounded(work: QueryStats[], keys: number, documents: number, mayBeSorted = false): void {
+    assert.ok(work.length > 0, 'nothing was measured');
+    const sum = (pick: (entry: QueryStats) => number): number =>
+      work.reduce((total, entry) => total + pick(entry), 0);
+    assert.ok(sum((entry) => entry.keys) <= keys, `${sum((entry) => entry.keys)} keys, expected ${keys}`);
+    assert.ok(
+      sum((entry) => entry.documents) <= documents,
+      `${sum((entry) => entry.documents)} documents, expected ${documents}`,
+    );
+    for (const { stages } of work) {
+      assert.ok(!stages.includes('COLLSCAN'), 'a scan of the collection');
+      assert.ok(mayBeSorted || !stages.includes('SORT'), 'a sort in memory');
+    }
+  }
+
+  it('finding due schedules reads only due schedules, the oldest first [F3]', async () => {
+    await insert(60, (index) => ({ nextRunAt: later(index * 20) }));
+    let found: ScheduleDocument[] = [];
+    const work = await measure(async () => (found = await store.findDueSchedules(scope, NOW, 500)));
+    assert.equal(found.length, 51);
+    assert.deepEqual(
+      found.map(({ nextRunAt }) => nextRunAt),
+      found.map(({ nextRunAt }) => nextRunAt).toSorted((a, b) => a!.getTime() - b!.getTime()),
+    );
+    assertBounded(work, 52, 51);
+  });
+
+  it('finding due schedules reads nothing when none is due [F3]', async () => {
+    assertBounded(await measure(() => store.findDueSchedules(scope, NOW, 500)), 1, 0);
+  });
+
+  it('checking schedules when none is due reads only the next one, however many are due within the poll [F3]', async () => {
+    await insert(300, (index) => ({ nextRunAt: later(10_000 + index * 100) }));
+    const [clock, events] = [new ManualClock(), new EventBus()];
+    const options = { environment: 'test', pollInterval: 60_000 };
+    const enqueuer = new ScheduleEnqueuer(
+      { clock, events, store, random: () => 0, options },
+      {} as SchedulePlanner,
+      {} as PlanExecutor,
+      { names: [] } as unknown as DefinitionSync,
+      new PlanningLock({ clock, store, workerId: 'me' }),
+      { intervalMultiplier: 1 },
+    );
+    const work = await measure(() => enqueuer.collect('all'));
+    assertBounded(work, 3, 1, true);
+  });
+
+  it('finding due schedules reads at most a batch [F3]', async () => {
+    await insert(60, () => ({}));
+    assertBounded(await measure(() => store.findDueSchedules(scope, NOW, 10)), 10, 10);
+  });
+
+  it('finding pending runs reads only those that have been pending long enough [F3]', async () => {
+    const run = (index: number): ScheduleDocument['pending'] => [
+      { kind: 'run', id: `test-${index}@0`, at: START, since: later(index * 100) },
+    ];
+    await insert(20, (index) => ({ pending: run(index), nextRunAt: null }));
+    let found: ScheduleDocument[] = [];
+    const work = await measure(async () => (found = await store.findPendingSchedules(scope, NOW, '', 500)));
+    assert.equal(found.length, 11);
+    // A page of them in the order of their ids: what is sorted is what is pending, and nothing else.
+    assertBounded(work, 12, 11, true);
+    await database.collections.schedules.deleteMany({ hash: 'of a test' });
+    assertBounded(await measure(() => store.findPendingSchedules(scope, NOW, '', 500)), 1, 0, true);
+  });
+
+  it('storing decisions and removing pending entries read only those schedules [F3]', async () => {
+    const schedules = await insert(50, () => ({}));
+    const plan = { nextRunAt: NOW, lastRunAt: NOW, runs: 1, pending: [], active: null, cancel: null };
+    const decisions = schedules.map((schedule) => ({ schedule, plan }));
+    let stored = new Set<string>();
+    const work = await measure(async () => ({ stored } = await store.storeDecisions('token', decisions)));
+    assert.equal(stored.size, 50);
+    assertBounded(work, 50, 50);
+    const done = schedules.map(({ _id: scheduleId }) => ({
+      scheduleId,
+      kind: 'run' as const,
+      ids: ['one', 'two'],
+    }));
+    assertBounded(await measure(() => store.removePending(done)), 50, 50);
+  });
+
+  it('listing the last skips of a schedule does not read those of others [D13]', async () => {
+    const skips = Array.from({ length: 300 }, (_, index) => ({
+      _id: `skip-${index}`,
+      scheduleId: index < 100 ? 'mine' : 'other',
+      at: later(index),
+      until: later(index + 1),
+      count: 1,
+      reason: 'overlap' as const,
+      activeId: null,
+      runningFor: null,
+      since: NOW,
+      expiresAt: later(86_400_000),
+    }));
+    await database.collections.skips.insertMany(skips);
+    assertBounded(await measure(() => store.findSkips('mine', 10)), 10, 10);
+  });
+
+  it('a page of the list reads only that page [F1]', async () => {
+    assertBounded(await measure(() => store.listSchedules({ limit: 20, after: 'future-2' })), 20, 20);
+  });
+
+  it('the test data is as intended', async () => {
+    const { schedules } = database.collections;
+    assert.equal(await schedules.countDocuments(), FUTURE + PAUSED);
+    assert.equal(await schedules.countDocuments({ isActive: false }), PAUSED);
+  });
+});

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { startMongod, type EmbeddedMongod } from '@chronos/mongod';
+import { Scheduler, type JobContext, type SchedulerOptions } from '../../../src/index.js';
+import { withoutRenewalThread } from '../../support/manual-scheduler.js';
+import { SHORT_INTERVALS } from '../../support/database.js';
+import { nextEvent, recordEvents, signal } from '../../support/events.js';
+
+describe('a standalone server without change streams', () => {
+  let mongod: EmbeddedMongod;
+  let worker: Scheduler;
+  let other: Scheduler;
+  let troubles: unknown[];
+
+  before(async () => {
+    mongod = await startMongod({ replicaSet: false });
+  });
+
+  after(() => mongod.stop());
+
+  beforeEach(async () => {
+    const options: SchedulerOptions = { uri: mongod.uri, ...SHORT_INTERVALS, ...withoutRenewalThread };
+    [worker, other] = [new Scheduler(options), new Scheduler(options)];
+    troubles = recordEvents(worker, 'worker:trouble');
+    worker.registerHandler('work', () => 'done');
+    await worker.start();
+  });
+
+  afterEach(async () => {
+    await Promise.all([worker.stop('3s'), other.stop('3s')]);
+    assert.deepEqual(troubles, [], 'that there is no stream is no trouble');
+  });
+
+  it('jobs of other processes are found by polling [C1]', async () => {
+    for (const options of [{}, { delay: '500ms' }]) {
+      const handle = await other.dispatch('work', null, options);
+      const { status, result } = await handle.wait({ timeout: '10s' });
+      assert.deepEqual([status, result], ['COMPLETED', 'done']);
+    }
+  });
+
+  it('cancel requests of other processes are found by polling', async () => {
+    const started = signal<string>();
+    worker.registerHandler('endless', async (_: unknown, job: JobContext) => {
+      started.fire(job.id);
+      await new Promise((resolve) => {
+        job.signal.addEventListener('abort', resolve);
+      });
+    });
+    const cancelled = nextEvent(worker, 'job:cancelled');
+    await other.dispatch('endless');
+    await other.cancel(await started.promise, 'enough');
+    assert.equal((await cancelled).reason, 'enough');
+  });
+
+  it('fails with a clear error when the connection string names a replica set', async () => {
+    const mistaken = new Scheduler({ uri: `${mongod.uri}?replicaSet=rs0`, connectTimeout: '500ms' });
+    await assert.rejects(mistaken.getJob('any'), {
+      code: 'MONGODB_UNREACHABLE',
+      message: /answer are not members of the replica set 'rs0'\. Correct replicaSet .*, or leave it out/,
+    });
+  });
+
+  it('fails at once, without a retry, when the connection string is wrong', async () => {
+    const mistaken = new Scheduler({ uri: `${mongod.uri}?replicaset=rs0&bogus=1`, connectTimeout: '10s' });
+    await assert.rejects(mistaken.getJob('any'), {
+      code: 'INVALID_OPTIONS',
+      message: /connection string is invalid: .*bogus is not supported\. Correct it/,
+    });
+  });
+
+  it('due schedules are found by polling [F1]', async () => {
+    const due = nextEvent(worker, 'schedule:due');
+    await other.addSchedule({ id: 's', taskType: 'work', every: '1s', maxRuns: 1 });
+    assert.equal((await due).scheduleId, 's');
+    await other.removeSchedule('s');
+  });
+});

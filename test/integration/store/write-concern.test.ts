@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import type { mongo } from 'mongoose';
+import { openConnection } from '../../../src/store/connection.js';
+import { openCollections } from '../../../src/store/schema/collections.js';
+import { createStore } from '../../../src/store/store.js';
+import { aJob } from '../../support/factories/job.js';
+import { timeAfter, START } from '../../support/instants.js';
+import { useSharedDatabase } from '../../support/shared-database.js';
+
+const WRITES = ['insert', 'update', 'findAndModify', 'delete'];
+const GRANT = { token: 'token', workerId: 'me', lockedUntil: timeAfter(1) };
+const LATER = timeAfter(5000);
+
+describe('write concern', () => {
+  const database = useSharedDatabase();
+
+  it('is majority with journal for every write of the store', async () => {
+    const connection = await openConnection(database.uri, { monitorCommands: true });
+    const commands: mongo.CommandStartedEvent[] = [];
+    connection.getClient().on('commandStarted', (event) => commands.push(event));
+    try {
+      const store = createStore(openCollections(connection));
+      const due = {
+        queues: ['default'],
+        taskTypes: ['work'],
+        now: LATER,
+        withoutCrashSuspects: false,
+        exclude: [],
+      };
+      const settling = { workerId: 'me', startedAt: START, finishedAt: LATER, token: 'token' };
+      const row = { _id: 'x:1', jobId: 'x', taskType: 'work', queue: 'default', attempt: 1, fence: 1 };
+      const times = { startedAt: START, finishedAt: LATER, duration: 1, expiresAt: LATER };
+
+      await store.enqueue(aJob({ _id: 'one' }));
+      await store.enqueueMany([aJob({ _id: 'two' }), aJob({ _id: 'three' })]);
+      await store.claimOne(due, GRANT);
+      await store.claimBatch('buffer', [aJob({ _id: 'two' })], GRANT, LATER);
+      await store.markStarted([{ jobId: 'two', token: 'token', startedAt: LATER }]);
+      await store.saveProgress('two', 'token', { value: 1, note: null, at: LATER });
+      await store.renew([{ kind: 'job', id: 'two', token: 'token', length: 1 }], LATER);
+      await store.settle([
+        { ...settling, jobId: 'one', outcome: { kind: 'completed', result: undefined } },
+        { ...settling, jobId: 'two', outcome: { kind: 'failed', error: new Error('broken') } },
+      ]);
+      await store.release('token', ['two'], LATER);
+      await store.releaseByToken('token', LATER);
+      await store.reschedule('two', LATER);
+      await store.hold('three', null, LATER);
+      await store.unhold('three');
+      await store.cancel('three', null, LATER);
+      await store.retry('three', LATER);
+      await store.recover(
+        aJob({ status: 'RUNNING' }),
+        { transition: 'recover', nextRunAt: LATER, error: null },
+        'me',
+        LATER,
+      );
+      await store.logExecutions([
+        { ...row, ...times, lockToken: 't', workerId: 'me', outcome: 'crashed', error: null, log: [] },
+      ]);
+      await store.acquireLock('report', GRANT, LATER);
+      await store.renew([{ kind: 'named', id: 'report', token: 'token', length: 1 }], LATER);
+      await store.releaseLock('report', 'token');
+      await store.pruneFinished('COMPLETED', timeAfter(10_000), timeAfter(10_000), 10);
+      await store.pruneOrphans([], LATER, 10);
+      await store.pruneExpired(LATER, 10);
+    } finally {
+      await connection.destroy();
+    }
+
+    const writes = commands.filter(({ commandName }) => WRITES.includes(commandName));
+    assert.ok(writes.length >= 20, String(writes.length));
+    assert.deepEqual(new Set(writes.map(({ commandName }) => commandName)), new Set(WRITES));
+    for (const { commandName, command } of writes) {
+      const { w, j } = (command['writeConcern'] ?? {}) as { w?: unknown; j?: unknown };
+      assert.deepEqual({ w, j }, { w: 'majority', j: true }, commandName);
+    }
+  });
+});

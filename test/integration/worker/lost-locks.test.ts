@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import type { JobDocument } from '../../../src/domain/job/job.js';
+import type { Outcome } from '../../../src/domain/job/outcome.js';
+import { createStore, type Store } from '../../../src/store/store.js';
+import { aJob } from '../../support/factories/job.js';
+import { manualScheduler } from '../../support/manual-scheduler.js';
+import { nextEvent, recordEvents } from '../../support/events.js';
+import { timeAfter, START } from '../../support/instants.js';
+import { useSharedDatabase } from '../../support/shared-database.js';
+
+const OLD = 'token of the zombie';
+const NOW = timeAfter(1000);
+
+function settling(outcome: Outcome): (store: Store, job: JobDocument) => Promise<unknown> {
+  return (store, { _id: jobId }) =>
+    store.settle([{ jobId, token: OLD, workerId: 'zombie', outcome, startedAt: START, finishedAt: NOW }]);
+}
+
+/** Every write that needs the lock, tried with a token that is not the owner's any more, and what it answers. */
+const FENCED: Record<string, [answer: unknown, (store: Store, job: JobDocument) => Promise<unknown>]> = {
+  renewal: [
+    ['job-z'],
+    async (store, job) =>
+      (await store.renew([{ kind: 'job', id: job._id, token: OLD, length: 60_000 }], NOW)).map(
+        ({ id }) => id,
+      ),
+  ],
+  progress: [false, (store, job) => store.saveProgress(job._id, OLD, { value: 99, note: 'boo', at: NOW })],
+  'start mark': [
+    undefined,
+    (store, job) => store.markStarted([{ jobId: job._id, token: OLD, startedAt: NOW }]),
+  ],
+  release: [0, (store, job) => store.release(OLD, [job._id], NOW)],
+  'release by token': [0, (store) => store.releaseByToken(OLD, NOW)],
+  completion: [['lost'], settling({ kind: 'completed', result: { boo: true } })],
+  'completion without a result': [['lost'], settling({ kind: 'completed', result: null })],
+  'retry of an attempt': [['lost'], settling({ kind: 'retry', error: new Error('boo'), nextRunAt: NOW })],
+  failure: [['lost'], settling({ kind: 'failed', error: new Error('boo') })],
+  cancellation: [['lost'], settling({ kind: 'cancelled', reason: 'boo' })],
+  snooze: [['lost'], settling({ kind: 'snoozed', until: NOW })],
+  'release at shutdown': [['lost'], settling({ kind: 'givenBack' })],
+  recovery: [
+    false,
+    (store, job) =>
+      store.recover(
+        { ...job, lockToken: OLD },
+        { transition: 'recover', nextRunAt: NOW, error: null },
+        'me',
+        timeAfter(3_600_000),
+      ),
+  ],
+};
+
+describe('a worker that lost its lock', () => {
+  const database = useSharedDatabase();
+
+  for (const [name, [answer, write]] of Object.entries(FENCED)) {
+    it(`changes nothing with a ${name} under its old token, and the result says so [B1] [C8]`, async () => {
+      const store = createStore(database.collections);
+      const states: Partial<JobDocument>[] = [
+        // Claimed by somebody else, waiting for its retry, or finished meanwhile.
+        { status: 'QUEUED', lockToken: 'token of the owner', fence: 8 },
+        { status: 'RUNNING', lockToken: 'token of the owner', fence: 8 },
+        { status: 'SCHEDULED', fence: 8 },
+        { status: 'COMPLETED', fence: 8, settledToken: 'token of the owner' },
+      ];
+      for (const fields of states) {
+        const job = aJob({ ...fields, _id: 'job-z' });
+        await database.collections.jobs.deleteMany();
+        await database.collections.jobs.insertOne(job);
+        assert.deepEqual(await write(store, job), answer);
+        assert.deepEqual(await database.collections.jobs.findOne({ _id: 'job-z' }), job);
+      }
+    });
+  }
+
+  // No write of Chronos leaves a token in a job that is not locked, but another program may.
+  for (const [name, [, write]] of Object.entries(FENCED)) {
+    it(`changes nothing with a ${name} in a job that is not locked, even with the token of the job [B1]`, async () => {
+      const store = createStore(database.collections);
+      for (const status of ['PENDING', 'SCHEDULED', 'COMPLETED'] as const) {
+        const job = aJob({ status, lockToken: OLD, _id: 'job-z' });
+        await database.collections.jobs.deleteMany();
+        await database.collections.jobs.insertOne(job);
+        await write(store, { ...job, status: 'RUNNING' });
+        assert.deepEqual(await database.collections.jobs.findOne({ _id: 'job-z' }), job);
+      }
+    });
+  }
+
+  it('cannot renew or release a named lock with an old token [B1]', async () => {
+    const store = createStore(database.collections);
+    const grant = { token: 'token of the owner', workerId: 'owner', lockedUntil: timeAfter(60_000) };
+    const held = await store.acquireLock('report', grant, START);
+    const lease = { kind: 'named', id: 'report', token: OLD, length: 600_000 } as const;
+    assert.deepEqual(await store.renew([lease], NOW), [lease]);
+    assert.equal(await store.releaseLock('report', OLD), false);
+    assert.deepEqual(await store.findLock('report'), held);
+  });
+
+  it('cannot claim a batch with a fence that was read before others claimed it [B1]', async () => {
+    const store = createStore(database.collections);
+    const read = aJob({ fence: 3 });
+    const grant = { token: 'mine', workerId: 'me', lockedUntil: timeAfter(60_000) };
+    // Claimed and scheduled again by another worker since it was read: due again, but another fence.
+    const now = { ...read, fence: 4 };
+    await database.collections.jobs.insertOne(now);
+    assert.equal(await store.claimBatch('claim', [read], grant, NOW), 0);
+    // Claimed and scheduled for later: not due.
+    assert.equal(await store.claimBatch('claim', [now], grant, timeAfter(-1)), 0);
+    assert.deepEqual(await database.collections.jobs.findOne({ _id: read._id }), now);
+  });
+
+  it('cannot settle a job that the same process has claimed again [B1] [C8]', async () => {
+    const store = createStore(database.collections);
+    const job = aJob({ status: 'RUNNING', lockedBy: 'me', lockToken: 'second', fence: 3 });
+    await database.collections.jobs.insertOne(job);
+    const settle = (token: string): ReturnType<Store['settle']> =>
+      store.settle([
+        {
+          jobId: job._id,
+          token,
+          workerId: 'me',
+          outcome: { kind: 'completed', result: token },
+          startedAt: START,
+          finishedAt: NOW,
+        },
+      ]);
+    assert.deepEqual(await settle('first'), ['lost']);
+    assert.deepEqual(await settle('second'), ['settled']);
+    assert.deepEqual(await settle('first'), ['lost']);
+    assert.equal((await database.collections.jobs.findOne({ _id: job._id }))?.result, 'second');
+  });
+
+  it('drops and reports the result of a handler whose job another worker has taken [B1] [C8]', async () => {
+    const { scheduler } = manualScheduler(database);
+    const events = recordEvents(scheduler, 'job:complete', 'job:failed');
+    const lost = nextEvent(scheduler, 'job:lockLost');
+    const { jobs } = database.collections;
+    const other = { lockToken: 'other', lockedBy: 'another worker', fence: 2 };
+    let progress: boolean | undefined;
+    scheduler.registerHandler('work', async (_, job) => {
+      await jobs.updateOne({ _id: job.id }, { $set: other });
+      progress = await job.reportProgress(50);
+      return 'too late';
+    });
+    const { id } = await scheduler.dispatch('work');
+
+    assert.equal(await scheduler.run(), 1);
+
+    const { jobId, fence } = await lost;
+    assert.deepEqual({ jobId, fence }, { jobId: id, fence: 1 });
+    assert.equal(progress, false);
+    const now = await jobs.findOne({ _id: id });
+    assert.deepEqual(
+      { status: now?.status, result: now?.result, progress: now?.progress, lockToken: now?.lockToken },
+      { status: 'RUNNING', result: null, progress: null, lockToken: 'other' },
+    );
+    assert.deepEqual(await scheduler.getExecutions(id), []);
+    assert.deepEqual(events, []);
+    await jobs.deleteOne({ _id: id });
+  });
+});

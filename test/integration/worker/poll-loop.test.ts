@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { Scheduler } from '../../../src/index.js';
+import {
+  manualScheduler,
+  withoutRenewalThread,
+  advanceUntilSettled,
+} from '../../support/manual-scheduler.js';
+import { useSharedDatabase } from '../../support/shared-database.js';
+import { countEvents, nextEvent, recordEvents, signal } from '../../support/events.js';
+import { withFailPoint, NO_STREAM } from '../../support/fail-point.js';
+import { timeAfter } from '../../support/instants.js';
+import { ManualClock } from '../../support/manual-clock.js';
+import { waitUntil } from '../../support/wait-until.js';
+
+describe('the poll loop', () => {
+  const database = useSharedDatabase();
+
+  it('finds jobs of other processes at the poll interval, 5 s by default, without a change stream [C1]', async () => {
+    const clock = new ManualClock();
+    const worker = new Scheduler({ uri: database.uri, clock });
+    try {
+      worker.registerHandler('work', () => undefined);
+      const waited = await withFailPoint(database, NO_STREAM, async () => {
+        await worker.start();
+        const other = database.scheduler({ clock });
+        // Dispatched elsewhere: nothing but the next poll tells this worker.
+        const rounds = recordEvents(worker, 'worker:claim');
+        const first = nextEvent(worker, 'job:start');
+        await other.dispatch('work');
+        await advanceUntilSettled(clock, first, 100);
+        await waitUntil('it has looked for more', () => {
+          const { claimed } = rounds.at(-1)!.event as { claimed: number };
+          return Promise.resolve(claimed === 0);
+        });
+        const found = clock.now().getTime();
+        const second = nextEvent(worker, 'job:start');
+        await other.dispatch('work');
+        await advanceUntilSettled(clock, second, 100);
+        return clock.now().getTime() - found;
+      });
+      // A step of the clock, and what the database took meanwhile.
+      assert.ok(waited >= 4900 && waited < 9500, `${waited} ms`);
+    } finally {
+      await worker.stop();
+    }
+  });
+
+  for (const concurrency of [1, 5, 20]) {
+    it(`runs at most ${concurrency} handlers at once when concurrency is ${concurrency} [C1]`, async () => {
+      const scheduler = database.scheduler({ ...withoutRenewalThread, concurrency });
+      let running = 0;
+      let peak = 0;
+      const full = signal();
+      scheduler.registerHandler('work', async () => {
+        peak = Math.max(peak, ++running);
+        if (running === concurrency) full.fire();
+        // Nobody leaves before every slot is taken; whoever comes on top of that would be counted.
+        await full.promise;
+        await new Promise(setImmediate);
+        running--;
+      });
+      const count = concurrency * 4 + 3;
+      await scheduler.dispatchMany(Array.from({ length: count }, () => ({ taskType: 'work' })));
+      const complete = countEvents(scheduler, 'job:complete', count);
+      await scheduler.start();
+      await complete;
+      assert.equal(peak, concurrency);
+    });
+  }
+
+  it('runs five handlers at once by default [C1]', async () => {
+    const scheduler = new Scheduler({ uri: database.uri, ...withoutRenewalThread });
+    try {
+      const release = signal();
+      let started = 0;
+      const five = signal();
+      scheduler.registerHandler('work', () => {
+        if (++started === 5) five.fire();
+        return release.promise;
+      });
+      await scheduler.dispatchMany(Array.from({ length: 12 }, () => ({ taskType: 'work' })));
+      const complete = countEvents(scheduler, 'job:complete', 12);
+      await scheduler.start();
+      await five.promise;
+      assert.equal(started, 5);
+      assert.equal(await database.collections.jobs.countDocuments({ status: 'SCHEDULED' }), 7);
+      release.fire();
+      await complete;
+    } finally {
+      await scheduler.stop();
+    }
+  });
+
+  it('refills a free slot at once, not at the next poll [C1]', async () => {
+    const scheduler = database.scheduler({ ...withoutRenewalThread, pollInterval: '1h', concurrency: 2 });
+    scheduler.registerHandler('work', () => new Promise(setImmediate));
+    await scheduler.dispatchMany(Array.from({ length: 50 }, () => ({ taskType: 'work' })));
+    const complete = countEvents(scheduler, 'job:complete', 50);
+    await scheduler.start();
+    await complete;
+  });
+
+  it('starts a job when it becomes due, not at the next poll [C1]', async () => {
+    const { scheduler, clock } = manualScheduler(database, { pollInterval: '1h' });
+    scheduler.registerHandler('work', () => undefined);
+    await scheduler.start();
+    await scheduler.dispatch('work', null, { delay: '2m' });
+    await advanceUntilSettled(clock, nextEvent(scheduler, 'job:start'), 500);
+    assert.ok(
+      clock.now() >= timeAfter(120_000) && clock.now() < timeAfter(600_000),
+      clock.now().toISOString(),
+    );
+  });
+
+  it('starts a failed job that is due again at once without waiting for the next poll [C1]', async () => {
+    const scheduler = database.scheduler({ ...withoutRenewalThread, pollInterval: '1h' });
+    scheduler.registerHandler('work', (_, job) => {
+      if (job.attempt < 10) throw new Error('again');
+    });
+    await scheduler.start();
+    const handles = await Promise.all(
+      Array.from({ length: 10 }, () =>
+        scheduler.dispatch('work', null, { retries: { max: 10, base: 0, cap: 0 } }),
+      ),
+    );
+    for (const handle of handles) assert.equal((await handle.wait({ timeout: '10s' })).status, 'COMPLETED');
+  });
+
+  it('prefetches jobs as QUEUED, runs them as RUNNING and settles them like others [C4]', async () => {
+    const scheduler = database.scheduler({ ...withoutRenewalThread, concurrency: 2 });
+    const fences = new Set<number>();
+    scheduler.registerHandler('work', () => undefined);
+    scheduler.on('job:complete', ({ fence }) => fences.add(fence));
+    await scheduler.dispatchMany(Array.from({ length: 1000 }, () => ({ taskType: 'work' })));
+    const complete = countEvents(scheduler, 'job:complete', 1000);
+    await scheduler.start();
+    await complete;
+    const { jobs, executions } = database.collections;
+    assert.equal(await jobs.countDocuments({ status: 'COMPLETED', lockToken: null, attempts: 0 }), 1000);
+    assert.equal(await executions.countDocuments(), 1000);
+    // Some were buffered: their start came after they were locked.
+    const buffered = await jobs.countDocuments({ $expr: { $gt: ['$startedAt', '$queuedAt'] } });
+    assert.ok(buffered > 0);
+    assert.ok(fences.has(1));
+  });
+});

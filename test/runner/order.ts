@@ -1,0 +1,22 @@
+/** Files that take long, so that what starts last is short. */
+export const START_FIRST: readonly string[] = [
+  'test/integration/process/one-pass.test.ts',
+  'test/integration/schedules/enqueue/single-instance.test.ts',
+  'test/integration/worker/many-workers.test.ts',
+  'test/integration/worker/worker-crash.test.ts',
+  'test/integration/schedules/enqueue/enqueuer-races.test.ts',
+  'test/integration/process/worker-process.test.ts',
+  'test/integration/runtime/database-clock.test.ts',
+  'test/integration/worker/database-outage.test.ts',
+  'test/integration/cli/processes.test.ts',
+  'test/integration/worker/poll-loop.test.ts',
+  'test/integration/store/no-primary.test.ts',
+  'test/integration/schedules/enqueue/many-processes.test.ts',
+  'test/unit/domain/calendar/rule-properties.test.ts',
+];
+
+/** Files that measure how fast something is: they run at the end, one after the other. */
+export const RUN_ALONE: readonly string[] = [
+  'test/integration/process/exit.test.ts',
+  'test/integration/scripts/bench.test.ts',
+];

@@ -1,0 +1,23 @@
+import { VERSION } from '../../../src/config/version.js';
+import type { WorkerDocument } from '../../../src/store/schema/system-schemas.js';
+import { timeAfter, START } from '../instants.js';
+
+/** A worker that showed itself at the start of the manual clock, with a handler for `work` and nothing to do. */
+export function aWorker(fields: Partial<WorkerDocument> = {}): WorkerDocument {
+  return {
+    _id: 'worker',
+    state: 'Running',
+    host: 'host',
+    pid: 1,
+    version: VERSION,
+    queues: ['default'],
+    taskTypes: ['work'],
+    concurrency: 5,
+    running: 0,
+    startedAt: START,
+    heartbeatAt: START,
+    clockError: 1,
+    expiresAt: timeAfter(86_400_000),
+    ...fields,
+  };
+}

@@ -1,0 +1,18 @@
+import type { JobContext } from '../../../src/handlers/handler.js';
+import { aJob } from '../factories/job.js';
+
+/** What a handler is given of its job, with the lines that it logs. */
+export function aJobContext(fields: Partial<JobContext> = {}): JobContext & { lines: string[] } {
+  const lines: string[] = [];
+  return {
+    ...aJob({ status: 'RUNNING' }),
+    id: 'job-1',
+    attempt: 1,
+    fence: 7,
+    signal: new AbortController().signal,
+    reportProgress: async () => true,
+    log: (line) => void lines.push(line),
+    lines,
+    ...fields,
+  };
+}

@@ -1,0 +1,76 @@
+import type { mongo } from 'mongoose';
+import type { JobDocument } from '../../src/domain/job/job.js';
+import type { Collections } from '../../src/store/schema/collections.js';
+
+/** One change of one job, as the server applied it. */
+export interface JobChange {
+  jobId: string;
+  kind: 'insert' | 'update' | 'delete';
+  /** The server's wall clock when it was applied. */
+  at: Date;
+  /** The whole document on insert, the changed fields on update. */
+  fields: Partial<JobDocument>;
+  removed: readonly string[];
+}
+
+/** Everything that happens to the jobs of a database from now on, read from the server's own log. */
+export class JobHistory {
+  readonly #collections: Collections;
+  readonly #from: mongo.Timestamp;
+
+  private constructor(collections: Collections, from: mongo.Timestamp) {
+    this.#collections = collections;
+    this.#from = from;
+  }
+
+  static async begin(collections: Collections): Promise<JobHistory> {
+    const hello = await collections.jobs.db.admin().command({ hello: 1 });
+    return new JobHistory(collections, hello['operationTime'] as mongo.Timestamp);
+  }
+
+  /** All changes up to now: a marker is written, and the log read up to it. */
+  async read(): Promise<JobChange[]> {
+    const { db } = this.#collections.jobs;
+    const markers = db.collection<{ _id: string }>('history-markers');
+    const marker = `marker-${crypto.randomUUID()}`;
+    const stream = db.watch([], { startAtOperationTime: this.#from });
+    const changes: JobChange[] = [];
+    try {
+      await markers.insertOne({ _id: marker });
+      for await (const event of stream) {
+        const change = event as
+          | mongo.ChangeStreamInsertDocument
+          | mongo.ChangeStreamUpdateDocument
+          | mongo.ChangeStreamDeleteDocument;
+        const id = String(change.documentKey?._id);
+        if (id === marker) break;
+        if (change.ns?.coll === 'jobs') changes.push(toChange(id, change));
+      }
+    } finally {
+      await stream.close();
+    }
+    return changes;
+  }
+}
+
+function toChange(
+  jobId: string,
+  event:
+    mongo.ChangeStreamInsertDocument | mongo.ChangeStreamUpdateDocument | mongo.ChangeStreamDeleteDocument,
+): JobChange {
+  const at = (event as { wallTime?: Date }).wallTime ?? new Date(0);
+  switch (event.operationType) {
+    case 'insert':
+      return { jobId, kind: 'insert', at, fields: event.fullDocument, removed: [] };
+    case 'update':
+      return {
+        jobId,
+        kind: 'update',
+        at,
+        fields: event.updateDescription.updatedFields ?? {},
+        removed: event.updateDescription.removedFields ?? [],
+      };
+    case 'delete':
+      return { jobId, kind: 'delete', at, fields: {}, removed: [] };
+  }
+}

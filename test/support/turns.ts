@@ -1,4 +1,0 @@
-/** Lets everything that is ready run: promises, and what they start, through a few turns of the event loop. */
-export async function turns(count = 3): Promise<void> {
-  for (let i = 0; i < count; i++) await new Promise(setImmediate);
-}

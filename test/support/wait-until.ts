@@ -1,0 +1,10 @@
+import { setTimeout as pause } from 'node:timers/promises';
+
+/** Asks again until the answer is true: for the state of a database, which sends no signal. */
+export async function waitUntil(what: string, holds: () => Promise<boolean>, limit = 60_000): Promise<void> {
+  const end = performance.now() + limit;
+  while (!(await holds())) {
+    if (performance.now() > end) throw new Error(`after ${limit} ms still not: ${what}`);
+    await pause(25);
+  }
+}

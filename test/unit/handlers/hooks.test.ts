@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict';
+import type { Outcome } from '../../../src/domain/job/outcome.js';
+import type { JobContext } from '../../../src/handlers/handler.js';
+import {
+  AfterHooks,
+  findSkipReason,
+  type HandlerHooks,
+  type HookError,
+} from '../../../src/handlers/hooks.js';
+import { flushEventLoop } from '../../support/flush-event-loop.js';
+import { aJobContext } from '../../support/handlers/job-context.js';
+
+const NOTHING: HandlerHooks = { when: [], skip: [], before: [], onSuccess: [], onError: [], after: [] };
+const job = aJobContext();
+/** Runs the hooks that follow a handler, and returns what they threw. */
+async function runAfterHooks(
+  hooks: HandlerHooks,
+  outcome: Outcome,
+  payload: unknown,
+  job: JobContext,
+): Promise<readonly HookError[]> {
+  const after = new AfterHooks(hooks, outcome, payload, job);
+  await after.run();
+  return after.errors;
+}
+
+describe('findSkipReason', () => {
+  const asked: string[] = [];
+  const says = (name: string, answer: boolean) => (): boolean => {
+    asked.push(name);
+    return answer;
+  };
+
+  beforeEach(() => {
+    asked.length = 0;
+  });
+
+  it('is null without filters [J4]', async () => {
+    assert.equal(await findSkipReason(NOTHING, null, job), undefined);
+  });
+
+  it('evaluates when filters until one is false [J4]', async () => {
+    const when = [says('a', true), says('b', false), says('c', true)];
+    assert.equal(await findSkipReason({ ...NOTHING, when }, null, job), 'when() number 2 is false');
+    assert.deepEqual(asked, ['a', 'b']);
+  });
+
+  it('evaluates skip filters until one is true [J4]', async () => {
+    const skip = [says('a', false), says('b', true), says('c', true)];
+    assert.equal(await findSkipReason({ ...NOTHING, skip }, null, job), 'skip() number 2 is true');
+    assert.deepEqual(asked, ['a', 'b']);
+  });
+
+  it('evaluates every when before any skip [J4]', async () => {
+    const around = { ...NOTHING, when: [says('w1', true), says('w2', true)], skip: [says('s1', false)] };
+    assert.equal(await findSkipReason(around, null, job), undefined);
+    assert.deepEqual(asked, ['w1', 'w2', 's1']);
+  });
+
+  it('names a filter that has a name [J4]', async () => {
+    function isProduction(): boolean {
+      return false;
+    }
+    const diskIsFull = (): boolean => true;
+    assert.equal(
+      await findSkipReason({ ...NOTHING, when: [isProduction] }, null, job),
+      'when(isProduction) is false',
+    );
+    assert.equal(
+      await findSkipReason({ ...NOTHING, skip: [diskIsFull] }, null, job),
+      'skip(diskIsFull) is true',
+    );
+  });
+
+  it('passes the args and the job, and awaits filters [J4]', async () => {
+    const seen: unknown[] = [];
+    const when = [
+      async (args: unknown, context: JobContext) => {
+        await flushEventLoop(1);
+        return seen.push(args, context) > 0;
+      },
+    ];
+    assert.equal(
+      await findSkipReason({ ...NOTHING, when, skip: [async () => false] }, { n: 1 }, job),
+      undefined,
+    );
+    assert.deepEqual(seen, [{ n: 1 }, job]);
+  });
+
+  it('rejects when a filter throws [J4]', async () => {
+    const when = [() => Promise.reject(new Error('api is down'))];
+    await assert.rejects(findSkipReason({ ...NOTHING, when }, null, job), /api is down/);
+  });
+});
+
+describe('AfterHooks', () => {
+  const error = new Error('boom');
+  const OUTCOMES: [Outcome, string[]][] = [
+    [{ kind: 'completed', result: 7 }, ['onSuccess', 'after']],
+    [{ kind: 'retry', error, nextRunAt: new Date(0) }, ['onError', 'after']],
+    [{ kind: 'failed', error }, ['onError', 'after']],
+    [{ kind: 'cancelled', reason: 'enough' }, ['after']],
+    [{ kind: 'snoozed', until: new Date(0) }, ['after']],
+    [{ kind: 'givenBack' }, ['after']],
+  ];
+  for (const [outcome, expected] of OUTCOMES) {
+    it(`after an attempt that was ${outcome.kind} runs ${expected.join(', ')} [J5]`, async () => {
+      const calls: [string, unknown[]][] = [];
+      const note =
+        (name: string) =>
+        (...args: unknown[]): number =>
+          calls.push([name, args]);
+      const around = {
+        ...NOTHING,
+        before: [note('before')],
+        onSuccess: [note('onSuccess')],
+        onError: [note('onError')],
+        after: [note('after')],
+      };
+      assert.deepEqual(await runAfterHooks(around, outcome, { n: 1 }, job), []);
+      const args = { onSuccess: [{ n: 1 }, job, 7], onError: [error, { n: 1 }, job], after: [{ n: 1 }, job] };
+      assert.deepEqual(
+        calls,
+        expected.map((name) => [name, args[name as keyof typeof args]]),
+      );
+    });
+  }
+
+  it('runs hooks of a kind one after the other, in the order they were added [J5]', async () => {
+    const calls: string[] = [];
+    const slow = (name: string) => async (): Promise<void> => {
+      calls.push(`${name} starts`);
+      await flushEventLoop(2);
+      calls.push(`${name} ends`);
+    };
+    const around = {
+      ...NOTHING,
+      onSuccess: [slow('one'), slow('two')],
+      after: [slow('three'), slow('four')],
+    };
+    assert.deepEqual(await runAfterHooks(around, { kind: 'completed', result: 1 }, null, job), []);
+    assert.deepEqual(
+      calls,
+      ['one', 'two', 'three', 'four'].flatMap((name) => [`${name} starts`, `${name} ends`]),
+    );
+  });
+
+  it('reports a hook that throws and runs the others [J5]', async () => {
+    const calls: string[] = [];
+    const throwing = (what: unknown) => (): never => {
+      throw what;
+    };
+    const around = {
+      ...NOTHING,
+      onError: [
+        throwing(new Error('first')),
+        () => calls.push('second'),
+        () => Promise.reject(new Error('third')),
+      ],
+      after: [throwing('text'), () => calls.push('last')],
+    };
+    const errors = await runAfterHooks(around, { kind: 'failed', error }, null, job);
+    assert.deepEqual(calls, ['second', 'last']);
+    assert.deepEqual(
+      errors.map(({ hook, error: { message } }) => [hook, message]),
+      [
+        ['onError', 'first'],
+        ['onError', 'third'],
+        ['after', 'text'],
+      ],
+    );
+  });
+
+  it('names the hook that has not ended yet [J5]', async () => {
+    const current: (string | undefined)[] = [];
+    const note = async (): Promise<void> => {
+      current.push(after.current);
+      await flushEventLoop(1);
+      if (current.length === 1) throw new Error('no');
+    };
+    const hooks = { ...NOTHING, onSuccess: [note, note], after: [note] };
+    const after = new AfterHooks(hooks, { kind: 'completed', result: 1 }, null, job);
+    await after.run();
+    assert.deepEqual([...current, after.current], ['onSuccess', 'onSuccess', 'after', undefined]);
+  });
+
+  it('never rejects, whatever is thrown [J5]', async () => {
+    const refuse = (): never => {
+      throw new Error('no');
+    };
+    const revoked = Proxy.revocable({}, {});
+    revoked.revoke();
+    const reported: Error[] = [];
+    for (const thrown of [
+      undefined,
+      null,
+      Symbol('s'),
+      revoked.proxy,
+      { toString: refuse, toJSON: refuse },
+    ]) {
+      const after = [
+        (): never => {
+          throw thrown as Error;
+        },
+      ];
+      const errors = await runAfterHooks({ ...NOTHING, after }, { kind: 'givenBack' }, null, job);
+      reported.push(...errors.map(({ error: problem }) => problem));
+    }
+    assert.equal(reported.length, 5);
+    for (const problem of reported) assert.ok(problem instanceof Error);
+  });
+});

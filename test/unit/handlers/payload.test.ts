@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { z } from 'zod';
+import { applySchema } from '../../../src/handlers/payload.js';
+
+const schema = z.object({ to: z.string(), copies: z.array(z.object({ count: z.number() })) });
+
+describe('applySchema', () => {
+  it('gives what the schema makes of the payload', async () => {
+    const transforming = z.object({ n: z.string().transform(Number), extra: z.string().default('none') });
+    assert.deepEqual(await applySchema('work', transforming, { n: '7' }), { n: 7, extra: 'none' });
+  });
+
+  it('waits for a schema that is async', async () => {
+    const async = z.string().refine(async (text) => Promise.resolve(text === 'good'), 'is not good');
+    assert.equal(await applySchema('work', async, 'good'), 'good');
+    await assert.rejects(applySchema('work', async, 'bad'), { message: /payload: is not good/ });
+  });
+
+  it('names every fault and where it is', async () => {
+    await assert.rejects(applySchema('work', schema, { to: 1, copies: [{ count: 1 }, { count: 'two' }] }), {
+      code: 'INVALID_PAYLOAD',
+      message: [
+        "the payload for 'work' does not fit its schema:",
+        '  - payload.to: Invalid input: expected string, received number',
+        '  - payload.copies[1].count: Invalid input: expected number, received string',
+      ].join('\n'),
+    });
+  });
+
+  it('reads paths as Standard Schema allows to write them', async () => {
+    const validate = (): {
+      issues: { message: string; path?: (PropertyKey | { key: PropertyKey })[] }[];
+    } => ({
+      issues: [
+        { message: 'no', path: ['list', { key: 2 }, { key: 'name' }, Symbol('s')] },
+        { message: 'all' },
+      ],
+    });
+    const raw = { '~standard': { version: 1, vendor: 'test', validate } } as const;
+    await assert.rejects(applySchema('work', raw, null), {
+      message: /- payload\.list\[2\]\.name\.Symbol\(s\): no\n {2}- payload: all$/,
+    });
+  });
+});

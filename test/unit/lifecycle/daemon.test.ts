@@ -1,0 +1,291 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import type { Clock } from '../../../src/index.js';
+import { type TickOptions, type DaemonReport, runTicks } from '../../../src/lifecycle/daemon.js';
+import { ManualClock } from '../../support/manual-clock.js';
+import { seededRandom } from '../../support/seeded-random.js';
+import { flushEventLoop } from '../../support/flush-event-loop.js';
+
+const MINUTE = 60_000;
+const START = Date.parse('2026-03-28T11:59:07.123Z');
+
+/** Time passes when somebody sleeps; timers may be early or late by some milliseconds. */
+class RunningClock implements Clock {
+  readonly sleeps: number[] = [];
+  #now = START;
+  #passed = 0;
+  readonly #error: (ms: number) => number;
+
+  constructor(error: (ms: number) => number = () => 0) {
+    this.#error = error;
+  }
+
+  now(): Date {
+    return new Date(this.#now);
+  }
+
+  monotonic(): number {
+    return this.#passed;
+  }
+
+  async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    if (ms <= 0 || signal?.aborted === true) return;
+    this.sleeps.push(ms);
+    this.pass(ms + this.#error(ms));
+  }
+
+  pass(ms: number): void {
+    this.#now += ms;
+    this.#passed += ms;
+  }
+
+  /** As if the clock of the server was corrected. */
+  set(ms: number): void {
+    this.#now += ms;
+  }
+}
+
+interface Observed {
+  report: DaemonReport;
+  starts: number[];
+  ends: number[];
+  overruns: Parameters<TickOptions['onOverrun']>[0][];
+}
+
+/** Runs that many ticks; `work` returns how long each takes. */
+async function observe(
+  clock: RunningClock,
+  ticks: number,
+  work: (tick: number) => number = () => 0,
+  options: Partial<TickOptions> = {},
+): Promise<Observed> {
+  const over = new AbortController();
+  const seen: Omit<Observed, 'report'> = { starts: [], ends: [], overruns: [] };
+  const report = await runTicks({
+    clock,
+    interval: MINUTE,
+    maxOverruns: Infinity,
+    signal: over.signal,
+    onOverrun: (overrun) => seen.overruns.push(overrun),
+    tick: async () => {
+      seen.starts.push(clock.now().getTime());
+      clock.pass(work(seen.starts.length));
+      seen.ends.push(clock.now().getTime());
+      if (seen.starts.length === ticks) over.abort();
+    },
+    ...options,
+  });
+  return { report, ...seen };
+}
+
+/** The first tick at once, the others on the whole minutes that follow. */
+function everyMinuteFrom(start: number, ticks: number): number[] {
+  const first = Math.ceil(start / MINUTE) * MINUTE;
+  return [start, ...Array.from({ length: ticks - 1 }, (_, index) => first + index * MINUTE)];
+}
+
+describe('runTicks()', () => {
+  it('ticks at once and then on every whole minute, 10,000 times, without drift [Y2]', async () => {
+    const { starts, report } = await observe(new RunningClock(), 10_000);
+    assert.deepEqual(starts, everyMinuteFrom(START, 10_000));
+    assert.deepEqual(report, { ticks: 10_000, overruns: 0, reason: 'stopped' });
+  });
+
+  it('does not drift, however much of the interval each of 10,000 ticks takes [Y2]', async () => {
+    const random = seededRandom(1);
+    const { starts, overruns } = await observe(new RunningClock(), 10_000, (tick) =>
+      Math.floor(random() * (tick === 1 ? 1000 : MINUTE - 1)),
+    );
+    assert.deepEqual(starts, everyMinuteFrom(START, 10_000));
+    assert.deepEqual(overruns, []);
+  });
+
+  it('never ticks early or twice when timers fire early [Y2]', async () => {
+    const random = seededRandom(2);
+    const early = new RunningClock((ms) => -Math.floor(random() * Math.min(ms, 40)));
+    const { starts } = await observe(early, 10_000, () => Math.floor(random() * 500));
+    assert.deepEqual(starts, everyMinuteFrom(START, 10_000));
+  });
+
+  it('does not accumulate the delays of late timers [Y2]', async () => {
+    const random = seededRandom(3);
+    const late = new RunningClock(() => Math.floor(random() * 90));
+    const { starts } = await observe(late, 10_000, () => Math.floor(random() * 500));
+    const targets = everyMinuteFrom(START, 10_000);
+    const errors = starts.map((start, index) => start - targets[index]!);
+    assert.ok(Math.min(...errors) === 0 && Math.max(...errors) < 90, String(Math.max(...errors)));
+  });
+
+  it('never sleeps longer than the interval when nothing overruns [Y2]', async () => {
+    const clock = new RunningClock();
+    await observe(clock, 10_000, () => 10);
+    assert.ok(Math.max(...clock.sleeps) <= MINUTE, String(Math.max(...clock.sleeps)));
+  });
+
+  it('stays on the whole minute when many of 10,000 ticks overrun, some by several intervals [Y2]', async () => {
+    const random = seededRandom(4);
+    const duration = (): number =>
+      Math.floor(random() < 0.3 ? MINUTE * (1 + 3 * random()) : (MINUTE / 2) * random());
+    const { starts, ends, overruns, report } = await observe(new RunningClock(), 10_000, duration);
+    let expected = 0;
+    for (let index = 1; index < starts.length; index++) {
+      const due = (Math.floor(starts[index - 1]! / MINUTE) + 1) * MINUTE;
+      const isMissed = ends[index - 1]! >= due;
+      if (ends[index - 1]! - starts[index - 1]! >= MINUTE) expected++;
+      assert.equal(starts[index], isMissed ? ends[index - 1] : due, `tick ${index + 1}`);
+    }
+    assert.equal(overruns.length, expected);
+    assert.equal(report.overruns, expected);
+    assert.ok(expected > 2000, String(expected));
+  });
+
+  it('waits until the next minute and not longer, whatever ticks take and timers do [Y2]', async () => {
+    const durations = fc.array(fc.nat(3 * MINUTE), { minLength: 5, maxLength: 60 });
+    const errors = fc.array(fc.integer({ min: -300, max: 300 }), { minLength: 1, maxLength: 30 });
+    await fc.assert(
+      fc.asyncProperty(durations, errors, async (takes, wrong) => {
+        let timers = 0;
+        const clock = new RunningClock((ms) => Math.max(-ms + 1, wrong[timers++ % wrong.length]!));
+        const { starts, ends } = await observe(clock, takes.length, (tick) => takes[tick - 1]!);
+        for (let index = 1; index < starts.length; index++) {
+          const due = (Math.floor(starts[index - 1]! / MINUTE) + 1) * MINUTE;
+          const late = starts[index]! - Math.max(due, ends[index - 1]!);
+          // It waits for the next minute unless that has begun: late by its timer at most, and never early.
+          assert.ok(late >= 0 && late <= (ends[index - 1]! < due ? 300 : 0), `tick ${index + 1}: ${late}`);
+        }
+      }),
+      { numRuns: 200, seed: 5 },
+    );
+  });
+
+  it('ticks once per minute when the clock is corrected backwards [Y2]', async () => {
+    const clock = new RunningClock();
+    const { starts } = await observe(clock, 4, (tick) => {
+      if (tick === 2) clock.set(-2000);
+      return 50;
+    });
+    const minutes = starts.map((start) => Math.floor(start / MINUTE));
+    assert.deepEqual(
+      minutes.slice(1).map((minute) => minute - minutes[1]!),
+      [0, 1, 2],
+    );
+  });
+
+  it('follows a manual clock [Y2]', async () => {
+    const clock = new ManualClock('2026-01-01T00:00:30Z');
+    const over = new AbortController();
+    const starts: string[] = [];
+    const daemon = runTicks({
+      clock,
+      interval: MINUTE,
+      maxOverruns: Infinity,
+      signal: over.signal,
+      onOverrun: () => assert.fail('nothing overran'),
+      tick: async () => void starts.push(clock.now().toISOString().slice(14, 19)),
+    });
+    await flushEventLoop();
+    for (const ms of [29_999, 1, 59_999, 1]) {
+      clock.advance(ms);
+      await flushEventLoop();
+    }
+    assert.deepEqual(starts, ['00:30', '01:00', '02:00']);
+    over.abort();
+    assert.equal((await daemon).reason, 'stopped');
+    assert.equal(clock.sleepers, 0);
+  });
+});
+
+describe('runTicks() with overruns', () => {
+  /** From a start on the minute, so that every interval is a whole one. */
+  async function passes(...durations: number[]): Promise<Observed> {
+    const clock = new RunningClock();
+    clock.pass(MINUTE - (START % MINUTE));
+    return observe(clock, durations.length, (tick) => durations[tick - 1]! * MINUTE);
+  }
+
+  it('reports each overrun: which tick, how late, how many in a row [Y2]', async () => {
+    const { overruns, report } = await passes(0.5, 1.25, 1, 0.5, 0.5);
+    assert.deepEqual(overruns, [
+      { tick: 2, late: MINUTE / 4, inARow: 1 },
+      // It began a quarter late and took a whole interval: it missed its own target too.
+      { tick: 3, late: MINUTE / 4, inARow: 2 },
+    ]);
+    assert.deepEqual(report, { ticks: 5, overruns: 2, reason: 'stopped' });
+  });
+
+  it('does not repeat missed ticks: one follows at once, the next on the minute [Y2]', async () => {
+    const { starts, overruns } = await passes(0, 5.5, 0, 0);
+    const [first = 0, ...others] = starts.map((start) => start / MINUTE);
+    assert.deepEqual(
+      others.map((start) => start - first),
+      [1, 6.5, 7],
+    );
+    assert.equal(overruns.length, 1);
+  });
+
+  it('resets the count of overruns in a row after a tick in time [Y2]', async () => {
+    const { overruns, report } = await passes(2, 2, 0, 2, 2, 0, 2, 2, 0);
+    assert.deepEqual(
+      overruns.map(({ inARow }) => inARow),
+      [1, 2, 1, 2, 1, 2],
+    );
+    assert.equal(report.overruns, 6);
+  });
+
+  it('ends after maxOverruns in a row and not earlier [Y2]', async () => {
+    const clock = new RunningClock();
+    clock.pass(MINUTE - (START % MINUTE));
+    const durations = [2, 2, 0, 2, 2, 0, 2, 2, 2, 0];
+    const { report, overruns, starts } = await observe(
+      clock,
+      durations.length,
+      (tick) => durations[tick - 1]! * MINUTE,
+      { maxOverruns: 3 },
+    );
+    assert.deepEqual(report, { ticks: 9, overruns: 7, reason: 'overruns' });
+    assert.equal(overruns.at(-1)?.inARow, 3);
+    assert.equal(starts.length, 9);
+  });
+
+  it('does not count a short tick that began just before the minute [Y2]', async () => {
+    const clock = new RunningClock();
+    clock.pass(MINUTE - (START % MINUTE) - 500);
+    const { report, starts } = await observe(clock, 3, () => 1000, { maxOverruns: 1 });
+    assert.deepEqual(report, { ticks: 3, overruns: 0, reason: 'stopped' }, `ticks at ${starts.join(', ')}`);
+  });
+
+  it('never ends by default [Y2]', async () => {
+    const { report } = await observe(new RunningClock(), 1000, () => 3 * MINUTE);
+    assert.deepEqual(report, { ticks: 1000, overruns: 999, reason: 'stopped' });
+  });
+});
+
+describe('runTicks() when stopped', () => {
+  it('ends at once during a sleep and leaves no timer [Y2]', async () => {
+    const clock = new ManualClock();
+    const over = new AbortController();
+    let ticks = 0;
+    const daemon = runTicks({
+      ...{ clock, interval: MINUTE, maxOverruns: 1, signal: over.signal },
+      onOverrun: () => assert.fail('nothing overran'),
+      tick: async () => {
+        ticks++;
+      },
+    });
+    await flushEventLoop();
+    over.abort();
+    assert.deepEqual(await daemon, { ticks, overruns: 0, reason: 'stopped' });
+    assert.deepEqual([ticks, clock.sleepers], [1, 0]);
+  });
+
+  it('waits for the current tick and does not count it as an overrun [Y2]', async () => {
+    const { report, overruns } = await observe(new RunningClock(), 1, () => 10 * MINUTE, { maxOverruns: 1 });
+    assert.deepEqual(report, { ticks: 1, overruns: 0, reason: 'stopped' });
+    assert.deepEqual(overruns, []);
+  });
+
+  it('does not tick at all if it was stopped before [Y2]', async () => {
+    const { report } = await observe(new RunningClock(), 1, () => 0, { signal: AbortSignal.abort() });
+    assert.deepEqual(report, { ticks: 0, overruns: 0, reason: 'stopped' });
+  });
+});

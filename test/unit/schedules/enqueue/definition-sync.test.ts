@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict';
+import { mongo } from 'mongoose';
+import { resolveOptions } from '../../../../src/config/options.js';
+import type { ScheduleDocument } from '../../../../src/domain/schedule/schedule.js';
+import { EventBus } from '../../../../src/runtime/event-bus.js';
+import { defineSchedule, type ScheduleBuilder } from '../../../../src/schedules/definition/builder.js';
+import { DefinitionRegistry } from '../../../../src/schedules/definition/definition-registry.js';
+import { DefinitionSync } from '../../../../src/schedules/enqueue/definition-sync.js';
+import { aRegistry } from '../../../support/factories/handler-registry.js';
+import { aSchedule } from '../../../support/factories/schedule.js';
+import { recordEvents } from '../../../support/events.js';
+import { timeAfter } from '../../../support/instants.js';
+import { ManualClock } from '../../../support/manual-clock.js';
+
+const HOUR = 3_600_000;
+const unused = (): never => assert.fail('not called here');
+
+describe('DefinitionSync', () => {
+  let clock: ManualClock;
+  let events: EventBus;
+  let definitions: DefinitionRegistry;
+  let sync: DefinitionSync;
+  /** What is stored, and what was asked of the store. */
+  let stored: Map<string, ScheduleDocument>;
+  let calls: string[];
+  let liveTypes: string[];
+  /** Comes between the reading and the writing. */
+  let interfere: (() => void)[];
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    events = new EventBus();
+    stored = new Map();
+    [calls, liveTypes, interfere] = [[], [], []];
+    const options = resolveOptions({ uri: 'mongodb://unused/app', environment: 'test' });
+    definitions = new DefinitionRegistry(aRegistry(), options);
+    sync = new DefinitionSync({
+      clock,
+      events,
+      definitions,
+      store: {
+        findSchedules: async (ids) => {
+          calls.push(`find ${ids.join(' ')}`);
+          return ids.flatMap((id) => structuredClone(stored.get(id)) ?? []);
+        },
+        insertSchedule: async (schedule) => {
+          calls.push(`insert ${schedule._id}`);
+          interfere.shift()?.();
+          if (stored.has(schedule._id)) return false;
+          stored.set(schedule._id, schedule);
+          return true;
+        },
+        changeSchedule: async (read, fields) => {
+          calls.push(`change ${read._id}`);
+          interfere.shift()?.();
+          const now = stored.get(read._id);
+          if (now?.decision !== read.decision) return false;
+          stored.set(read._id, { ...now, ...fields, rev: now.rev + 1 });
+          return true;
+        },
+        findForeignDefinitions: async (known) =>
+          [...stored.values()]
+            .filter(({ _id, owner }) => owner === 'code' && !known.includes(_id))
+            .map(({ _id }) => _id),
+        findLiveTaskTypes: async () => liveTypes,
+      },
+    });
+  });
+
+  function define(name: string): ScheduleBuilder<unknown> {
+    return defineSchedule(definitions, unused, name, () => undefined);
+  }
+
+  it('inserts new definitions and does not write known ones again [C7]', async () => {
+    define('a').hourly();
+    define('b').daily();
+    assert.deepEqual(sync.names, []);
+    await sync.registerAll();
+    assert.deepEqual(sync.names, ['a', 'b']);
+    assert.deepEqual(calls, ['find a b', 'insert a', 'insert b']);
+    assert.deepEqual(stored.get('a')?.nextRunAt, timeAfter(HOUR));
+    await sync.registerAll();
+    await sync.registerNew();
+    assert.deepEqual(calls.slice(3), [], 'once in a process');
+  });
+
+  it('does not overwrite a definition that another process stored in the meantime [C7]', async () => {
+    define('a').hourly();
+    let other: ScheduleDocument | undefined;
+    interfere.push(() => {
+      const { hash, schedule } = definitions.all()[0]!;
+      other = aSchedule({ ...schedule, _id: 'a', owner: 'code', hash, createdAt: timeAfter(-HOUR), runs: 7 });
+      stored.set('a', other);
+    });
+    await sync.registerAll();
+    assert.deepEqual(calls, ['find a', 'insert a', 'find a']);
+    assert.deepEqual([stored.get('a'), sync.names], [other, ['a']]);
+  });
+
+  it('reads a schedule again that changes during the update, and keeps that change [C7]', async () => {
+    define('a').hourly().priority(1);
+    stored.set('a', aSchedule({ _id: 'a', owner: 'code', hash: 'of an older version' }));
+    interfere.push(() => {
+      stored.set('a', {
+        ...stored.get('a')!,
+        decision: 'of somebody else',
+        isActive: false,
+        paused: { at: clock.now(), by: 'ada', reason: null },
+        runs: 9,
+      });
+    });
+    await sync.registerAll();
+    assert.deepEqual(calls, ['find a', 'change a', 'find a', 'change a']);
+    const { priority, isActive, paused, runs, rev } = stored.get('a')!;
+    assert.deepEqual([priority, isActive, paused?.by, runs, rev], [1, false, 'ada', 9, 1]);
+  });
+
+  it('inserts a schedule again that is removed during the update [C7]', async () => {
+    define('a').hourly();
+    stored.set('a', aSchedule({ _id: 'a', owner: 'code', hash: 'of an older version' }));
+    interfere.push(() => stored.delete('a'));
+    await sync.registerAll();
+    assert.deepEqual(calls.at(-1), 'insert a');
+    assert.equal(stored.get('a')?.runs, 0);
+  });
+
+  it('gives up when every write meets a conflict', async () => {
+    define('a').hourly();
+    stored.set('a', aSchedule({ _id: 'a', owner: 'code', hash: 'of an older version' }));
+    for (let write = 0; write < 100; write++)
+      interfere.push(() => stored.set('a', { ...stored.get('a')!, decision: `of another process ${write}` }));
+    await assert.rejects(sync.registerAll(), {
+      code: 'WRONG_STATE',
+      message: /^the schedule 'a' was changed/,
+    });
+    assert.deepEqual(sync.names, []);
+    assert.ok(interfere.length > 50);
+  });
+
+  it('rejects a definition with the id of a stored schedule at the start [F1]', async () => {
+    define('a').hourly();
+    stored.set('a', aSchedule({ _id: 'a' }));
+    const before = structuredClone(stored.get('a'));
+    await assert.rejects(sync.registerAll(), { code: 'SCHEDULE_EXISTS' });
+    assert.deepEqual([stored.get('a'), sync.names], [before, []]);
+  });
+
+  it('reports such a definition once while running, and registers the others [F5] [Y8]', async () => {
+    const disabled = recordEvents(events, 'schedule:disabled');
+    await sync.registerAll();
+    stored.set('taken', aSchedule({ _id: 'taken' }));
+    define('taken').hourly();
+    define('never').cron('0 0 30 2 *');
+    define('good').hourly();
+    await sync.registerNew();
+    await sync.registerNew();
+    assert.deepEqual(sync.names, ['good']);
+    assert.deepEqual(
+      disabled.map(({ event }) => (event as { scheduleId: string }).scheduleId),
+      ['never', 'taken'],
+    );
+  });
+
+  it('tries again after a database error and does not reject the definition [Y9]', async () => {
+    const disabled = recordEvents(events, 'schedule:disabled');
+    define('a').hourly();
+    interfere.push(() => {
+      throw new mongo.MongoNetworkError('no connection');
+    });
+    await assert.rejects(sync.registerNew(), { message: 'no connection' });
+    assert.deepEqual([sync.names, disabled], [[], []]);
+    await sync.registerNew();
+    assert.deepEqual(sync.names, ['a']);
+  });
+
+  it('does not register definitions of another environment [D8]', async () => {
+    define('elsewhere').hourly().environments('production');
+    define('here').hourly().environments('test', 'production');
+    await sync.registerAll();
+    await sync.registerNew();
+    assert.deepEqual([sync.names, [...stored.keys()]], [['here'], ['here']]);
+  });
+
+  it('reports orphans: defined neither here nor in a live worker [C7]', async () => {
+    const orphaned = recordEvents(events, 'schedule:orphaned');
+    define('mine').hourly();
+    define('elsewhere').hourly().environments('production');
+    for (const _id of ['mine', 'elsewhere', 'gone', 'of another worker'])
+      stored.set(_id, aSchedule({ _id, owner: 'code' }));
+    stored.set('stored', aSchedule({ _id: 'stored', owner: 'api' }));
+    liveTypes = ['of another worker'];
+    await sync.reportOrphans();
+    assert.deepEqual(
+      orphaned.map(({ event }) => event),
+      [{ scheduleId: 'gone' }],
+    );
+    assert.equal(stored.size, 5, 'nothing is deleted');
+  });
+});

@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict';
+import type { HandlerRegistry } from '../../../src/handlers/handler-registry.js';
+import { aRegistry } from '../../support/factories/handler-registry.js';
+import { EventBus } from '../../../src/runtime/event-bus.js';
+import type { ChangeBatch, ChangeStreamRequest } from '../../../src/store/change-stream.js';
+import { ChangeListener } from '../../../src/worker/change-listener.js';
+import { recordEvents } from '../../support/events.js';
+import { START } from '../../support/instants.js';
+import { ManualClock } from '../../support/manual-clock.js';
+import { flushEventLoop } from '../../support/flush-event-loop.js';
+
+const HOUR = 3_600_000;
+type Told = ChangeBatch | 'open' | 'quiet';
+
+/** A stream that a test feeds: news, an error, or its end. */
+class Stream {
+  readonly signal: AbortSignal;
+  readonly request: ChangeStreamRequest;
+  #feed: ((next: Told | Error | undefined) => void) | undefined;
+  closed = false;
+
+  constructor(request: ChangeStreamRequest, signal: AbortSignal) {
+    this.request = request;
+    this.signal = signal;
+  }
+
+  get isRead(): boolean {
+    return this.#feed !== undefined;
+  }
+
+  async feed(next?: Told | Error): Promise<void> {
+    await flushEventLoop();
+    assert.ok(this.#feed !== undefined, 'nobody waits for news');
+    this.#feed(next);
+    this.#feed = undefined;
+    await flushEventLoop();
+  }
+
+  async *news(): AsyncGenerator<Told, void> {
+    try {
+      while (!this.signal.aborted) {
+        const next = await new Promise<Told | Error | undefined>((resolve) => {
+          this.#feed = resolve;
+          this.signal.addEventListener('abort', () => resolve(undefined));
+        });
+        if (next instanceof Error) throw next;
+        if (next === undefined) return;
+        yield next;
+      }
+    } finally {
+      this.closed = true;
+    }
+  }
+}
+
+describe('ChangeListener', () => {
+  let clock: ManualClock;
+  let events: EventBus;
+  let listener: ChangeListener;
+  let streams: Stream[];
+  let heard: ChangeBatch[];
+  let gaps: number;
+  let registry: HandlerRegistry;
+
+  const news: ChangeBatch = { schedules: false, dueAt: START, cancelled: new Set() };
+
+  beforeEach(async () => {
+    clock = new ManualClock();
+    events = new EventBus();
+    [streams, heard, gaps, registry] = [[], [], 0, aRegistry()];
+    registry.register('work', () => undefined);
+    listener = new ChangeListener({
+      clock,
+      events,
+      registry,
+      options: { queues: ['default'], pollInterval: 5000 },
+      store: {
+        watchChanges: (request, signal) => {
+          const stream = new Stream(request, signal);
+          streams.push(stream);
+          return stream.news();
+        },
+      },
+    });
+    listener.subscribe({ onChanges: (batch) => heard.push(batch), onMissedChanges: () => gaps++ });
+    listener.start();
+    await flushEventLoop();
+  });
+
+  afterEach(async () => {
+    await listener.stop();
+    assert.deepEqual([clock.sleepers, streams.every(({ closed }) => closed)], [0, true]);
+  });
+
+  /** Streams are numbered from 0. */
+  const open = (number = streams.length - 1): Promise<void> => streams[number]!.feed('open');
+
+  it('passes changes to its subscribers, which all re-read when the stream opens because changes may have been missed [F1] [B2]', async () => {
+    await open();
+    assert.deepEqual([heard, gaps], [[], 1]);
+    for (const one of ['quiet', news, 'quiet'] as const) {
+      clock.advance(100);
+      await streams[0]!.feed(one);
+    }
+    assert.deepEqual([heard, gaps, streams.length], [[news], 1, 1]);
+  });
+
+  it('reads a burst of changes together, after growing gaps [C1]', async () => {
+    await open();
+    await streams[0]!.feed(news);
+    for (const gap of [5, 10, 20, 20]) {
+      clock.advance(gap - 1);
+      await flushEventLoop();
+      assert.equal(streams[0]!.isRead, false, `not yet after ${gap} ms`);
+      clock.advance(1);
+      await streams[0]!.feed(news);
+    }
+    clock.advance(100);
+    await streams[0]!.feed('quiet');
+    assert.equal(streams[0]!.isRead, true);
+  });
+
+  it('lets polls be less frequent while the stream is open, and only then [C1]', async () => {
+    assert.equal(listener.intervalMultiplier, 1);
+    await open();
+    assert.equal(listener.intervalMultiplier, 6);
+    await streams[0]!.feed(new Error('cursor killed'));
+    assert.equal(listener.intervalMultiplier, 1);
+    clock.advance(250);
+    await flushEventLoop();
+    await open();
+    assert.equal(listener.intervalMultiplier, 6);
+    await listener.stop();
+    assert.equal(listener.intervalMultiplier, 1);
+  });
+
+  it('reports a stream that breaks and opens it again with backoff; meanwhile subscribers re-read [B2] [Y9]', async () => {
+    const troubles = recordEvents(events, 'worker:trouble', 'worker:recovered');
+    await open();
+    await streams[0]!.feed(new Error('cursor killed'));
+    assert.deepEqual([streams.length, gaps], [1, 2]);
+    clock.advance(250);
+    await flushEventLoop();
+    await streams[1]!.feed(new Error('still'));
+    clock.advance(499);
+    await flushEventLoop();
+    assert.equal(streams.length, 2, 'not before its time');
+    clock.advance(1);
+    await flushEventLoop();
+    await open(2);
+    assert.equal(gaps, 3, 'what happened meanwhile is looked for, once');
+    assert.deepEqual(
+      troubles.map(({ name, event }) => [name, (event as { operation: string }).operation]),
+      [
+        ['worker:trouble', 'watch changes'],
+        ['worker:trouble', 'watch changes'],
+        ['worker:recovered', 'watch changes'],
+      ],
+    );
+  });
+
+  it('reports no error for a server without change streams and tries again after an hour [F1]', async () => {
+    const troubles = recordEvents(events, 'worker:trouble');
+    await streams[0]!.feed(Object.assign(new Error('only on replica sets'), { code: 40_573 }));
+    assert.deepEqual([troubles, streams.length, listener.intervalMultiplier], [[], 1, 1]);
+    registry.register('more', () => undefined);
+    listener.resume();
+    clock.advance(HOUR - 1);
+    await flushEventLoop();
+    assert.equal(streams.length, 1);
+    clock.advance(1);
+    await flushEventLoop();
+    assert.equal(streams.length, 2);
+  });
+
+  it('closes the stream in stop() while it waits, and opens a new one when it is started again [C12]', async () => {
+    await open();
+    await listener.stop();
+    assert.deepEqual([streams[0]!.signal.aborted, streams[0]!.closed], [true, true]);
+    listener.start();
+    await flushEventLoop();
+    await open();
+    assert.deepEqual([streams.length, streams[1]!.signal.aborted, gaps], [2, false, 2]);
+  });
+
+  it('closes a stream in stop() that is not being read [C12]', async () => {
+    await open();
+    await streams[0]!.feed(news);
+    assert.equal(streams[0]!.isRead, false);
+    await listener.stop();
+    assert.equal(streams[0]!.closed, true);
+  });
+
+  it('includes new task types at once [J18]', async () => {
+    await open();
+    registry.register('more', () => undefined);
+    registry.register('most', () => undefined);
+    await flushEventLoop();
+    assert.deepEqual([streams[0]!.closed, streams.length], [true, 2]);
+    assert.deepEqual(streams[1]!.request.taskTypes, ['work', 'more', 'most']);
+    await open();
+    assert.equal(gaps, 2);
+  });
+
+  describe('while the worker is saturated', () => {
+    beforeEach(async () => {
+      await open();
+      await streams[0]!.feed(news);
+      listener.rest();
+      await flushEventLoop();
+    });
+
+    it('has no stream, and polls find changes within a second [C1]', async () => {
+      assert.deepEqual([heard.length, streams[0]!.closed], [1, true], 'what was read is not lost');
+      assert.equal(gaps, 2, 'everybody looks, and again soon');
+      assert.equal(listener.intervalMultiplier * 5000, 1000);
+      for (let i = 0; i < 3; i++) {
+        clock.advance(500);
+        await flushEventLoop();
+      }
+      assert.deepEqual([streams.length, gaps], [1, 2]);
+    });
+
+    it('listens again as soon as there is room, and all subscribers re-read [C1]', async () => {
+      listener.resume();
+      await flushEventLoop();
+      assert.equal(streams.length, 2);
+      assert.equal(listener.intervalMultiplier, 1);
+      await open();
+      assert.deepEqual([gaps, listener.intervalMultiplier], [3, 6]);
+    });
+
+    it('can be stopped [C12]', async () => {
+      await listener.stop();
+      assert.equal(clock.sleepers, 0);
+    });
+  });
+});

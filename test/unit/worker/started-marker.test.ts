@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { EventBus } from '../../../src/runtime/event-bus.js';
+import type { StartedJob } from '../../../src/store/jobs/running.js';
+import { StartedMarker } from '../../../src/worker/started-marker.js';
+import { recordEvents } from '../../support/events.js';
+import { ManualClock } from '../../support/manual-clock.js';
+import { flushEventLoop } from '../../support/flush-event-loop.js';
+
+const STARTED = new Date('2026-01-01T00:00:00Z');
+
+describe('StartedMarker', () => {
+  let clock: ManualClock;
+  let events: EventBus;
+  let marks: StartedMarker;
+  /** What reached the store, write by write. */
+  let written: string[][];
+  let mark: () => Promise<void>;
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    events = new EventBus();
+    written = [];
+    mark = async () => undefined;
+    const markStarted = (begun: readonly StartedJob[]): Promise<void> => {
+      written.push(begun.map(({ jobId, token }) => `${jobId} ${token}`));
+      return mark();
+    };
+    marks = new StartedMarker(clock, events, { markStarted: markStarted });
+  });
+
+  afterEach(async () => {
+    await marks.close();
+    assert.equal(clock.sleepers, 0);
+  });
+
+  const start = (jobId: string, token = 'token'): void => marks.add({ jobId, token, startedAt: STARTED });
+
+  it('marks jobs together after they have run for a while', async () => {
+    start('a');
+    start('b', 'another token');
+    await flushEventLoop();
+    assert.deepEqual(written, []);
+    clock.advance(25);
+    await marks.whenFlushed();
+    assert.deepEqual(written, [['a token', 'b another token']]);
+  });
+
+  it('leaves out jobs that end before', async () => {
+    start('a');
+    start('b');
+    start('c', 'another token');
+    marks.drop('a');
+    marks.drop('c');
+    clock.advance(25);
+    await marks.whenFlushed();
+    assert.deepEqual(written, [['b token']]);
+  });
+
+  it('marks each job once', async () => {
+    start('a');
+    clock.advance(25);
+    await marks.whenFlushed();
+    start('b');
+    clock.advance(25);
+    await marks.whenFlushed();
+    assert.deepEqual(written, [['a token'], ['b token']]);
+  });
+
+  it('marks nothing after it was abandoned', async () => {
+    start('a');
+    await marks.close();
+    assert.deepEqual([written, clock.sleepers], [[], 0]);
+  });
+
+  it('reports a failure and does not retry', async () => {
+    const trouble = recordEvents(events, 'worker:trouble');
+    mark = () => Promise.reject(new Error('the reply is lost'));
+    start('a');
+    clock.advance(25);
+    await marks.whenFlushed();
+    assert.deepEqual([written, trouble.length], [[['a token']], 1]);
+  });
+});
