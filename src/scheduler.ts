@@ -8,14 +8,14 @@ import type {
   PauseOptions,
   ScheduleQueryOptions,
 } from './config/method-options.js';
-import { type ResolvedOptions, resolveOptions, type SchedulerOptions } from './config/options.js';
+import { resolveOptions, type SchedulerOptions } from './config/options.js';
 import type { Duration } from './domain/duration.js';
 import type { EventName, LifecycleState } from './domain/events.js';
 import type { Instant } from './domain/instant.js';
 import type { ExecutionDocument } from './domain/job/execution.js';
 import type { SkipDocument } from './domain/schedule/schedule.js';
 import { EventChannel } from './handlers/built-in/event-channel.js';
-import { createHandlerRegistry, type HandlerRegistry } from './handlers/handler-registry.js';
+import { createHandlerRegistry } from './handlers/handler-registry.js';
 import type { Handler, HandlerClass } from './handlers/handler.js';
 import type {
   AdHoc,
@@ -28,6 +28,7 @@ import type { DispatchResult } from './jobs/dispatcher.js';
 import { type DispatchFunction, Draft } from './jobs/draft.js';
 import type { JobHandle } from './jobs/job-handle.js';
 import type { JobView } from './jobs/job-views.js';
+import type { SchedulerDeps } from './lifecycle/components.js';
 import { type DaemonReport, runDaemon } from './lifecycle/daemon.js';
 import { SchedulerLifecycle, type StopReport } from './lifecycle/lifecycle.js';
 import { type PassReport, runBatch, runOnce } from './lifecycle/pass.js';
@@ -50,36 +51,27 @@ import type { HeldLock } from './worker/locks/named-locks.js';
 type Target<P> = (keyof P & string) | HandlerClass<never>;
 
 /**
- * The whole of Chronos: registers handlers, dispatches jobs, manages schedules, runs a worker. `new` does not connect;
- * the first method that needs the database does.
+ * Registers handlers, dispatches jobs, manages schedules and runs a worker. `new` does not connect; the first method
+ * that needs the database does.
  */
 export class Scheduler<P extends object = AnyPayloads> {
   readonly workerId: string;
-  /** Receives the events of the built-in handler `event`, apart from the Scheduler's own events. */
+  /** The listeners that the built-in handler `event` calls. Separate from the Scheduler's own events. */
   readonly channel = new EventChannel();
   /** For people who operate a running system: lists, counts, explanations, checks, changes by filter. */
   readonly operations: Operations;
-  readonly #options: ResolvedOptions;
-  readonly #events = new EventBus();
-  readonly #registry: HandlerRegistry;
-  readonly #definitions: DefinitionRegistry;
+  readonly #deps: SchedulerDeps;
   readonly #lifecycle: SchedulerLifecycle;
   readonly #dispatch: DispatchFunction = async (target, payload, options) =>
     (await this.#lifecycle.connect()).dispatcher.dispatch(target, payload, options);
 
   constructor(input: SchedulerOptions) {
     const options = resolveOptions(input);
-    this.#options = options;
+    const registry = createHandlerRegistry(options, this.channel);
+    const definitions = new DefinitionRegistry(registry, options);
     this.workerId = options.workerId ?? `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`;
-    this.#registry = createHandlerRegistry(options, this.channel);
-    this.#definitions = new DefinitionRegistry(this.#registry, options);
-    this.#lifecycle = new SchedulerLifecycle({
-      options,
-      registry: this.#registry,
-      definitions: this.#definitions,
-      events: this.#events,
-      workerId: this.workerId,
-    });
+    this.#deps = { options, registry, definitions, events: new EventBus(), workerId: this.workerId };
+    this.#lifecycle = new SchedulerLifecycle(this.#deps);
     this.operations = new Operations(this.#lifecycle);
   }
 
@@ -89,7 +81,7 @@ export class Scheduler<P extends object = AnyPayloads> {
     return this.#lifecycle.state;
   }
 
-  /** Connects, installs, and starts to work. Rejects if MongoDB stays unreachable; then the state is Error. */
+  /** Connects, installs and starts the worker. Rejects if MongoDB stays unreachable; the state is then Error. */
   start(): Promise<void> {
     return this.#lifecycle.start();
   }
@@ -107,35 +99,35 @@ export class Scheduler<P extends object = AnyPayloads> {
     return this.#lifecycle.stop(timeout);
   }
 
-  /** Creates collections, indexes and validators. `start()` does so, too. */
+  /** Creates collections, indexes and validators. `start()` does this too. */
   install(): Promise<void> {
-    return install(this.#options.uri);
+    return install(this.#deps.options.uri);
   }
 
-  /** One pass: recovers expired locks, enqueues due schedules, and executes up to `batch` due jobs; resolves to how many. */
+  /** Recovers expired locks, enqueues due schedules and executes up to `batch` due jobs. Resolves to how many it executed. */
   run(batch = 32): Promise<number> {
     return runBatch(this.#lifecycle, batch);
   }
 
   /**
-   * One pass, for system cron: due definitions run inline if they have no queue and are enqueued if they have one, in
-   * the order of their dependencies; then up to `batch` due jobs are executed.
+   * One pass, for system cron: due definitions, in the order of their dependencies, run inline or are enqueued if they
+   * have a queue; then up to `batch` due jobs are executed.
    */
   runOnce(options: PassOptions = {}): Promise<PassReport> {
     return runOnce(this.#lifecycle, options);
   }
 
-  /** A pass at every multiple of an interval, until `stop()`, SIGINT, SIGTERM, or too many overruns in a row. */
+  /** Runs a pass at every multiple of an interval, until `stop()`, SIGINT, SIGTERM or too many overruns in a row. */
   daemon(options: DaemonOptions = {}): Promise<DaemonReport> {
     return runDaemon(this.#lifecycle, options);
   }
 
-  /** How busy this process is at the moment. */
+  /** How busy this process is now. */
   get load(): WorkerLoad {
     return currentLoad(this.#lifecycle);
   }
 
-  /** Due jobs in the queues of this worker that nobody has claimed. Does not connect: without a connection it is empty. */
+  /** Due, unclaimed jobs in the queues of this worker. Empty without a connection: it does not connect. */
   backlog(): Promise<QueueBacklog[]> {
     return currentBacklog(this.#lifecycle);
   }
@@ -143,23 +135,23 @@ export class Scheduler<P extends object = AnyPayloads> {
   // Events
 
   on<E extends EventName>(event: E, listener: Listener<E>): this {
-    this.#events.on(event, listener);
+    this.#deps.events.on(event, listener);
     return this;
   }
 
   once<E extends EventName>(event: E, listener: Listener<E>): this {
-    this.#events.once(event, listener);
+    this.#deps.events.once(event, listener);
     return this;
   }
 
   off<E extends EventName>(event: E, listener: Listener<E>): this {
-    this.#events.off(event, listener);
+    this.#deps.events.off(event, listener);
     return this;
   }
 
   // Handlers and new jobs
 
-  /** Registers a function, class or object under a task type, or a class under its own name. Also while running. */
+  /** Registers a function, class or object for a task type, or a class under its own name. Possible at any time. */
   registerHandler<T extends keyof P & string>(
     taskType: T,
     handler: Handler<P[T]>,
@@ -167,17 +159,17 @@ export class Scheduler<P extends object = AnyPayloads> {
   ): this;
   registerHandler<Q>(handlerClass: HandlerClass<Q>, options?: HandlerOptions): this;
   registerHandler(target: unknown, ...rest: [unknown?, unknown?]): this {
-    this.#registry.register(target, ...rest);
+    this.#deps.registry.register(target, ...rest);
     return this;
   }
 
   /** Registers a function for `define('command', name)`; its task type is `command:<name>`. */
   registerCommand<A = AnyPayload>(name: string, command: Handler<A>): this {
-    registerCommand(this.#registry, name, command);
+    registerCommand(this.#deps.registry, name, command);
     return this;
   }
 
-  /** Stores a job; resolves once a majority of the servers has it. */
+  /** Stores a job. Resolves when a majority of the MongoDB servers has stored it. */
   dispatch<T extends keyof P & string>(taskType: T, ...rest: DispatchArguments<P[T]>): Promise<JobHandle>;
   dispatch<Q>(handlerClass: HandlerClass<Q>, payload?: Q, options?: DispatchOptions): Promise<JobHandle>;
   dispatch(
@@ -188,7 +180,7 @@ export class Scheduler<P extends object = AnyPayloads> {
     return this.#dispatch(target, payload, options);
   }
 
-  /** Stores many jobs from any iterable; resolves to a result for each, in order. */
+  /** Stores many jobs. Resolves to one result per request, in order. */
   async dispatchMany(
     requests: Iterable<DispatchRequest<P>> | AsyncIterable<DispatchRequest<P>>,
   ): Promise<DispatchResult[]> {
@@ -216,7 +208,7 @@ export class Scheduler<P extends object = AnyPayloads> {
     return (await this.#lifecycle.connect()).jobs.get(jobId);
   }
 
-  /** The last thousand attempts of a job, oldest first, as long as the execution log keeps them. */
+  /** The last thousand attempts of a job that the execution log still has, oldest first. */
   async getExecutions(jobId: string): Promise<ExecutionDocument[]> {
     return (await this.#lifecycle.connect()).jobs.executions(jobId);
   }
@@ -231,7 +223,7 @@ export class Scheduler<P extends object = AnyPayloads> {
     return (await this.#lifecycle.connect()).jobs.retry(jobId);
   }
 
-  /** Keeps a waiting job from running until `unhold`. */
+  /** Prevents a waiting job from running until `unhold`. */
   async hold(jobId: string, reason?: string): Promise<HoldAnswer> {
     return (await this.#lifecycle.connect()).jobs.hold(jobId, reason);
   }
@@ -242,14 +234,14 @@ export class Scheduler<P extends object = AnyPayloads> {
   }
 
   /**
-   * Removes finished jobs past their retention. With an age: finished jobs, jobs of task types without any handler,
-   * and jobs whose lock expired, all older than that.
+   * Removes finished jobs past their retention. With an age: finished jobs, jobs of task types without a handler and
+   * jobs with an expired lock that are older.
    */
   async prune(olderThan?: Duration): Promise<PruneCounts> {
     return (await this.#lifecycle.connect()).pruner.prune(olderThan);
   }
 
-  /** Runs `fn` while no other process runs one under the same name; throws LOCK_HELD if it is not free within `wait`. */
+  /** Runs `fn` while holding the named lock. Throws LOCK_HELD if another process holds it for longer than `wait`. */
   async withLock<T>(
     name: string,
     fn: (lock: HeldLock) => T | Promise<T>,
@@ -261,41 +253,41 @@ export class Scheduler<P extends object = AnyPayloads> {
   // Schedules in code
 
   /**
-   * Defines a schedule, or something to dispatch by name. The handler is a function, a class, the name of a task type,
-   * or left out if one is registered under the same name.
+   * Defines a schedule or a task to dispatch by name. The handler is a function, a class or the name of a task type; it
+   * may be omitted if a handler is registered under the same name.
    */
   schedule<A = AnyPayload>(name: string, handler?: Handler<A> | string): ScheduleBuilder<A> {
-    return defineSchedule<A>(this.#definitions, this.#dispatch, name, handler);
+    return defineSchedule<A>(this.#deps.definitions, this.#dispatch, name, handler);
   }
 
-  /** The same for a built-in handler (`command`, `shell`, `url`, `event`, `closure`) or a task type; `named()` is optional. */
+  /** Like `schedule`, for a built-in handler (`command`, `shell`, `url`, `event`, `closure`) or a task type; `named()` is optional. */
   define<A = AnyPayload>(handler: Handler<A> | string, payload?: unknown): ScheduleBuilder<A> {
-    return defineTask<A>(this.#definitions, this.#dispatch, handler, payload);
+    return defineTask<A>(this.#deps.definitions, this.#dispatch, handler, payload);
   }
 
-  /** Every definition in code. Reading them freezes them. */
+  /** All definitions in code. This freezes them. */
   getDefinitions(): Definition[] {
-    return this.#definitions.all();
+    return this.#deps.definitions.all();
   }
 
-  /** The names of the definitions, each after those it depends on. */
+  /** The names of the definitions, each after its dependencies. */
   getExecutionOrder(): string[] {
-    return this.#definitions.inOrder().map(({ name }) => name);
+    return this.#deps.definitions.inOrder().map(({ name }) => name);
   }
 
   // Stored schedules
 
-  /** Stores a schedule that every worker follows. Resolves to its id. */
+  /** Stores a schedule; any worker enqueues its occurrences. Resolves to its id. */
   async addSchedule(schedule: NewSchedule): Promise<string> {
     return (await this.#lifecycle.connect()).storedSchedules.add(schedule);
   }
 
-  /** Changes a stored schedule; false if there is none. A changed rule counts from now on. */
+  /** Changes a stored schedule; false if it does not exist. A changed rule applies from now on. */
   async updateSchedule(id: string, patch: SchedulePatch): Promise<boolean> {
     return (await this.#lifecycle.connect()).storedSchedules.update(id, patch);
   }
 
-  /** False if there was none. Its jobs stay. */
+  /** False if it does not exist. Its jobs remain. */
   async removeSchedule(id: string): Promise<boolean> {
     return (await this.#lifecycle.connect()).storedSchedules.remove(id);
   }
@@ -309,12 +301,12 @@ export class Scheduler<P extends object = AnyPayloads> {
     return (await this.#lifecycle.connect()).storedSchedules.list(query);
   }
 
-  /** The same, with the id after which the next page begins. */
+  /** Like `listSchedules`, with the id after which the next page starts. */
   async pageSchedules(query?: ScheduleQueryOptions): Promise<SchedulePage> {
     return (await this.#lifecycle.connect()).storedSchedules.page(query);
   }
 
-  /** No occurrences until it is resumed; also for schedules in code. False if there is none. */
+  /** Stops occurrences until `resumeSchedule`, also for schedules in code. False if it does not exist. */
   async pauseSchedule(id: string, options?: PauseOptions): Promise<boolean> {
     return (await this.#lifecycle.connect()).storedSchedules.pause(id, options);
   }
@@ -324,17 +316,17 @@ export class Scheduler<P extends object = AnyPayloads> {
     return (await this.#lifecycle.connect()).storedSchedules.resume(id);
   }
 
-  /** Runs it once now, besides its occurrences, subject to its overlap policy. */
+  /** Runs it once now, in addition to its occurrences and subject to its overlap policy. */
   async triggerSchedule(id: string): Promise<TriggerAnswer> {
     return (await this.#lifecycle.connect()).manualRuns.trigger(id);
   }
 
-  /** Creates the jobs of past occurrences that have none, from one instant to another, both included. */
+  /** Creates the missing jobs of past occurrences between two instants (inclusive). */
   async backfill(id: string, from: Instant, to: Instant): Promise<BackfillAnswer> {
     return (await this.#lifecycle.connect()).manualRuns.backfill(id, from, to);
   }
 
-  /** Occurrences that were skipped, newest first. */
+  /** Skipped occurrences, newest first. */
   async getSkips(id: string, limit?: number): Promise<SkipDocument[]> {
     return (await this.#lifecycle.connect()).storedSchedules.skips(id, limit);
   }

@@ -1,5 +1,5 @@
 import { ROUTES } from '../../src/http/api.js';
-import { describe } from '../../src/http/openapi.js';
+import { createDocument } from '../../src/http/openapi.js';
 
 // The table of the HTTP API, from the document that a worker serves.
 
@@ -10,7 +10,7 @@ interface Described {
 }
 
 export function routeTable(): string {
-  const { paths } = describe(ROUTES) as { paths: Record<string, Record<string, Described>> };
+  const { paths } = createDocument(ROUTES) as { paths: Record<string, Record<string, Described>> };
   const rows = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(
       ([method, { operationId, summary, 'x-role': role = 'none' }]) =>

@@ -1,20 +1,21 @@
 import { readFileSync } from 'node:fs';
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
+import { ChronosError } from '../domain/errors.js';
 import { duration, fromText, type Shape } from '../domain/validation.js';
 
-/** The words of a command line, and its options by their names in camelCase. */
+/** The positional arguments of a command, and its options by their names in camelCase. */
 export class Arguments {
-  readonly words: readonly string[];
+  readonly positionals: readonly string[];
   readonly #options: Readonly<Record<string, unknown>>;
 
-  constructor(words: readonly string[], options: Readonly<Record<string, unknown>>) {
-    this.words = words;
+  constructor(positionals: readonly string[], options: Readonly<Record<string, unknown>>) {
+    this.positionals = positionals;
     this.#options = options;
   }
 
-  /** The first word. Commander has checked that all required ones are present. */
-  get word(): string {
-    return this.words[0] ?? '';
+  /** Empty only if the command has no required argument: commander has checked that. */
+  get first(): string {
+    return this.positionals[0] ?? '';
   }
 
   flag(name: string): boolean {
@@ -41,35 +42,52 @@ export class Arguments {
   }
 
   /**
-   * The options that are set, renamed to the keys of `names`. `never` fits every option type of the Scheduler, whose
-   * methods check the values.
+   * The options that are set. The values are typed `never`, which is assignable to every option of the Scheduler; its
+   * methods validate them.
    */
-  picked<K extends string>(names: Readonly<Record<K, string>>): Partial<Record<K, never>> {
-    const picked = Object.entries<string>(names).flatMap(([name, option]) => {
-      const value = this.#options[option];
-      return value === undefined ? [] : [[name, value] as const];
-    });
-    return Object.fromEntries(picked) as unknown as Partial<Record<K, never>>;
+  pick<K extends string>(...names: readonly K[]): Partial<Record<K, never>> {
+    return this.pickAs(Object.fromEntries<string>(names.map((name) => [name, name])) as Record<K, string>);
+  }
+
+  /** The same, renamed to the keys of `names`. */
+  pickAs<K extends string>(names: Readonly<Record<K, string>>): Partial<Record<K, never>> {
+    const picked = Object.entries<string>(names)
+      .map(([name, option]) => [name, this.#options[option]] as const)
+      .filter(([, value]) => value !== undefined);
+    return Object.fromEntries(picked) as Partial<Record<K, never>>;
   }
 }
 
-/** Reads an option with the shape of what it sets. Commander adds the name of the option to the error. */
-export function reader<T>(shape: Shape<T>): (text: string) => T {
-  return (text) => {
-    const errors: string[] = [];
-    const value = fromText(shape).read(inItsCase(text, shape.schema.enum), 'It', errors);
-    if (errors.length === 0 && value !== undefined) return value;
-    throw new InvalidArgumentError(`${errors.join('. ')}.`);
-  };
+export function invalidArgument(message: string): ChronosError {
+  return new ChronosError('INVALID_ARGUMENT', message);
 }
 
-/** Words like the names of statuses may be typed in any case. */
-function inItsCase(text: string, choices: readonly unknown[] = []): unknown {
+type ParseText = (text: string) => unknown;
+
+/**
+ * An option, with the shape of its value or a function that parses it (default: any text). Commander adds the flags to
+ * the InvalidArgumentError of an invalid value.
+ */
+export function option(flags: string, help: string, value?: Shape<unknown> | ParseText): Option {
+  const added = new Option(flags, help);
+  if (value === undefined) return added;
+  return added.argParser(typeof value === 'function' ? value : (text) => parseShape(value, text));
+}
+
+function parseShape(shape: Shape<unknown>, text: string): unknown {
+  const errors: string[] = [];
+  const value = fromText(shape).read(matchCase(text, shape.schema.enum), 'It', errors);
+  if (errors.length === 0 && value !== undefined) return value;
+  throw new InvalidArgumentError(`${errors.join('. ')}.`);
+}
+
+/** Values of an enum, such as statuses, may be typed in any case. */
+function matchCase(text: string, choices: readonly unknown[] = []): unknown {
   return choices.find((choice) => String(choice).toLowerCase() === text.toLowerCase()) ?? text;
 }
 
 /** How often a display is refreshed. Each refresh reads the database. */
-export const interval = reader(duration({ min: 250 }));
+export const interval = duration({ min: 250 });
 
 /** JSON, `@file` for the JSON in a file, or `@-` for JSON on standard input. */
 export function json(text: string): unknown {

@@ -1,3 +1,5 @@
+import type { Option } from 'commander';
+import { EXIT } from '../process/exit.js';
 import type { Context } from './context.js';
 import { type Line, styled } from './terminal/styled.js';
 
@@ -11,22 +13,8 @@ export interface View {
 export interface CommandResult {
   data: unknown;
   lines: (view: View) => readonly Line[];
-  /** Default 0. */
+  /** Default: success. */
   exitCode?: number;
-}
-
-export interface OptionSpec {
-  /** In commander's syntax: `--queue <name>`. */
-  flags: string;
-  help: string;
-  /** Throws InvalidArgumentError. Default: the text itself. */
-  read?: (text: string) => unknown;
-}
-
-export interface ArgumentSpec {
-  /** In commander's syntax: `<id>`, `[ids...]`. */
-  name: string;
-  help: string;
 }
 
 /** One command. It returns its result instead of printing it, so every command supports `--json`. */
@@ -34,8 +22,9 @@ export interface CommandSpec {
   /** `status`, or `jobs list` for a command of a group. */
   name: string;
   summary: string;
-  arguments?: readonly ArgumentSpec[];
-  options?: readonly OptionSpec[];
+  /** Names in commander's syntax: `<id>`, `[ids...]`. */
+  arguments?: readonly { name: string; help: string }[];
+  options?: readonly Option[];
   /** Without `chronos `; the docs show the first one. */
   examples: readonly string[];
   /** Resolves to a result, or to the exit code of a command that printed while it ran. */
@@ -43,12 +32,11 @@ export interface CommandSpec {
 }
 
 /** A result that is shown as one sentence. */
-export function message(data: unknown, sentence: string, exitCode = 0): CommandResult {
+export function message(data: unknown, sentence: string, exitCode: number = EXIT.success): CommandResult {
   return { data, exitCode, lines: () => [sentence] };
 }
 
-/** Exit code 1. */
 export function notFound(kind: string, id: string): CommandResult {
   const sentence = `There is no ${kind} '${id}'.`;
-  return { data: { found: false, id }, exitCode: 1, lines: () => [styled('yellow', sentence)] };
+  return { data: { found: false, id }, exitCode: EXIT.failure, lines: () => [styled('yellow', sentence)] };
 }

@@ -4,11 +4,10 @@ import { createInterface } from 'node:readline/promises';
 import type { WorkerSettings } from '../config/environment.js';
 import type { Clock } from '../domain/clock.js';
 import type { Duration } from '../domain/duration.js';
-import { ChronosError } from '../domain/errors.js';
-import { type AuditDetails, withAudit } from '../operations/audit.js';
+import { type AuditedChange, withAudit } from '../operations/audit.js';
 import type { Operations } from '../operations/operations.js';
 import type { Scheduler } from '../scheduler.js';
-import type { Arguments } from './arguments.js';
+import { type Arguments, invalidArgument } from './arguments.js';
 import { type Environment, readSettings } from './settings.js';
 import { Output } from './terminal/output.js';
 import { ProgressBar } from './terminal/progress-bar.js';
@@ -30,30 +29,25 @@ export interface Host {
 }
 
 /** A change, and how it is recorded in the audit collection. */
-export interface CommandChange<A> {
-  /** The HTTP API uses the same name. */
-  action: string;
-  before: AuditDetails;
+export interface CommandChange<A>
+  extends Pick<AuditedChange<A>, 'action' | 'before'>, Partial<Pick<AuditedChange<A>, 'after'>> {
   change: (scheduler: Scheduler) => Promise<A>;
-  /** Details that are known only after the change. */
-  after?: (result: A) => AuditDetails | 'refused';
 }
 
 /**
- * The part of a Scheduler that changes nothing. The rest is available only through `Context.change`, so that no command
- * can make a change without an audit entry.
+ * The methods that change nothing. All others are available only through `Context.change`, so that no command can make a
+ * change without an audit entry.
  */
+export type ReadOnlyOperations = Pick<
+  Operations,
+  | ('configuration' | 'countMatching' | 'countPrunable' | 'diffSchedules' | 'doctor' | 'explainJob')
+  | ('listAudit' | 'listDead' | 'listDefinitions' | 'listExecutions' | 'listJobs' | 'listQueues')
+  | ('listWorkers' | 'previewBackfill' | 'showExecution' | 'showJob' | 'status')
+>;
 export type ReadOnlyScheduler = Pick<
   Scheduler,
   'getExecutionOrder' | 'getExecutions' | 'getJob' | 'getSchedule' | 'getSkips' | 'pageSchedules'
-> & {
-  operations: Pick<
-    Operations,
-    | ('configuration' | 'countMatching' | 'countPrunable' | 'diffSchedules' | 'doctor' | 'explainJob')
-    | ('listAudit' | 'listDead' | 'listDefinitions' | 'listExecutions' | 'listJobs' | 'listQueues')
-    | ('listWorkers' | 'previewBackfill' | 'showExecution' | 'showJob' | 'status')
-  >;
-};
+> & { operations: ReadOnlyOperations };
 
 /** What a command works with: arguments, output, and a Scheduler that connects when it is first used. */
 export class Context {
@@ -75,10 +69,6 @@ export class Context {
     this.err = new Output(stderr, environment);
   }
 
-  get who(): string {
-    return this.host.who;
-  }
-
   get isJson(): boolean {
     return this.args.flag('json');
   }
@@ -89,6 +79,10 @@ export class Context {
 
   scheduler(): Promise<ReadOnlyScheduler> {
     return this.#open();
+  }
+
+  async operations(): Promise<ReadOnlyOperations> {
+    return (await this.#open()).operations;
   }
 
   /** The Scheduler with the handlers and definitions of the module that --handlers or HANDLERS names. */
@@ -103,12 +97,13 @@ export class Context {
   /** The only way to change jobs and schedules. Writes audit entries before and after the change. */
   async change<A>({ action, before, change, after = () => ({}) }: CommandChange<A>): Promise<A> {
     const scheduler = await this.#open();
+    const { operations } = scheduler;
     const { result, isRecorded } = await withAudit({
-      ...{ operations: scheduler.operations, who: this.who, action, requestId: randomUUID(), before, after },
+      ...{ operations, who: this.host.who, action, requestId: randomUUID(), before, after },
       change: () => change(scheduler),
     });
     if (!isRecorded) {
-      const warning = `${action} was done, but its audit entry could not be written (only that of the attempt)`;
+      const warning = `${action} succeeded, but its result could not be written to the audit collection`;
       this.err.lines(styled('yellow', warning));
     }
     return result;
@@ -119,7 +114,7 @@ export class Context {
     await (await this.#open()).install();
   }
 
-  /** Aborted by the first Ctrl-C; the second one ends the process. If a command never reads it, the first one does. */
+  /** Aborted by the first Ctrl-C; the second one ends the process. In a command that never uses it, the first one does. */
   get signal(): AbortSignal {
     if (this.#interrupted === undefined) {
       this.#interrupted = new AbortController();
@@ -136,10 +131,10 @@ export class Context {
     return new ProgressBar(this.err, label);
   }
 
-  /** Prints one of many results as soon as it is there. */
-  emit(data: unknown, line: Line): void {
+  /** Prints one of many results immediately. */
+  emit(data: unknown, ...lines: readonly Line[]): void {
     if (this.isJson) this.out.documentLine(data);
-    else this.out.lines(line);
+    else this.out.lines(...lines);
   }
 
   async close(): Promise<void> {
@@ -161,19 +156,15 @@ export interface ConfirmOptions {
   /** The question goes to standard error: the output of the command may be redirected to a file. */
   err: Pick<Output, 'isTerminal' | 'lines'>;
   input: NodeJS.ReadableStream & { isTTY?: boolean };
-  /** Do not ask. */
+  /** Skips the question. */
   yes: boolean;
 }
 
 /** Asks before a change that cannot be undone. Without a terminal, --yes is required. */
 export async function confirm({ err, input, yes }: ConfirmOptions, question: string): Promise<boolean> {
   if (yes) return true;
-  if (input.isTTY !== true || !err.isTerminal) {
-    throw new ChronosError(
-      'INVALID_ARGUMENT',
-      `${question} There is no terminal to ask for confirmation: add --yes to continue.`,
-    );
-  }
+  if (input.isTTY !== true || !err.isTerminal)
+    throw invalidArgument(`${question} There is no terminal to ask for confirmation: add --yes to continue.`);
   err.lines(`${question} Continue? [y/N]`);
   const reader = createInterface({ input });
   try {

@@ -1,10 +1,10 @@
-import { Argument, Command, CommanderError, Option } from 'commander';
+import { Argument, Command, CommanderError } from 'commander';
 import { VERSION } from '../config/version.js';
 import { didYouMean } from '../domain/did-you-mean.js';
 import { redactCredentials } from '../domain/errors.js';
 import { EXIT, EXIT_CODES, exitCodeOf, formatError } from '../process/exit.js';
 import { Arguments } from './arguments.js';
-import type { CommandResult, CommandSpec } from './command.js';
+import type { CommandSpec } from './command.js';
 import { COMMANDS, GROUPS } from './commands/all.js';
 import { Context, type Host } from './context.js';
 import { Output } from './terminal/output.js';
@@ -14,14 +14,14 @@ import { table } from './terminal/table.js';
 type RunCommand = (spec: CommandSpec, args: Arguments) => Promise<void>;
 
 /** Runs the command, prints its result, and resolves to the exit code. */
-export async function runProgram(words: readonly string[], host: Host): Promise<number> {
+export async function runProgram(argv: readonly string[], host: Host): Promise<number> {
   const err = new Output(host.stderr, host.environment);
   let exitCode: number = EXIT.success;
   const program = buildProgram(host, async (spec, args) => {
     exitCode = await runCommand(spec, new Context(args, host));
   });
   try {
-    await program.parseAsync(words, { from: 'user' });
+    await program.parseAsync(argv, { from: 'user' });
     return exitCode;
   } catch (error) {
     // Commander has already printed the error or the help page.
@@ -64,25 +64,15 @@ export function buildProgram(host: Host, run: RunCommand): Command {
 function addCommand(program: Command, spec: CommandSpec, run: RunCommand): void {
   const words = spec.name.split(' ');
   const parent = words.length > 1 ? program.commands.find((group) => group.name() === words[0]) : program;
-  if (parent === undefined) throw new Error(`the group of '${spec.name}' does not exist`);
+  if (parent === undefined) throw new Error(`the group of the command '${spec.name}' is missing in GROUPS`);
   const command = addSubcommand(parent, words.at(-1) ?? '')
     .summary(spec.summary)
     .description(`${spec.summary}.`);
   for (const { name, help } of spec.arguments ?? []) command.addArgument(new Argument(name, help));
-  for (const { flags, help, read } of spec.options ?? []) {
-    const option = new Option(flags, help);
-    command.addOption(read === undefined ? option : option.argParser(read));
-  }
+  for (const option of spec.options ?? []) command.addOption(option);
   const examples = spec.examples.map((example) => `  $ chronos ${example}`).join('\n');
   command.addHelpText('after', `\nExamples:\n${examples}`);
-  command.action(async (...values: unknown[]) => {
-    // The last two are the options and the command itself.
-    const args = values
-      .slice(0, -2)
-      .flat()
-      .filter((value) => typeof value === 'string');
-    await run(spec, new Arguments(args, command.optsWithGlobals()));
-  });
+  command.action(() => run(spec, new Arguments(command.args, command.optsWithGlobals())));
 }
 
 /** `help <command>` and `help exit-codes`. */
@@ -110,19 +100,16 @@ async function runCommand(spec: CommandSpec, context: Context): Promise<number> 
   try {
     const result = await spec.run(context);
     if (typeof result === 'number') return result;
-    print(result, context);
+    const { isJson, out, clock } = context;
+    if (isJson) out.document(result.data);
+    else out.lines(...result.lines({ width: out.width, now: clock.now() }));
     return result.exitCode ?? EXIT.success;
   } finally {
     await context.close();
   }
 }
 
-function print({ data, lines }: CommandResult, { isJson, out, clock }: Context): void {
-  if (isJson) out.document(data);
-  else out.lines(...lines({ width: out.width, now: clock.now() }));
-}
-
-export const exitCodes: CommandSpec = {
+const exitCodes: CommandSpec = {
   name: 'help exit-codes',
   summary: 'Show what each exit code means',
   examples: ['help exit-codes'],

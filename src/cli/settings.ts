@@ -7,23 +7,20 @@ import type { Arguments } from './arguments.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Command line options that override an environment variable. */
+/** The option that overrides each environment variable. */
 const VARIABLES = {
-  handlers: 'HANDLERS',
-  queues: 'QUEUES',
-  concurrency: 'CONCURRENCY',
-  timezone: 'TIMEZONE',
-} as const;
+  HANDLERS: 'handlers',
+  QUEUES: 'queues',
+  CONCURRENCY: 'concurrency',
+  TIMEZONE: 'timezone',
+};
 
 /**
  * The environment, overridden by command line options. There is no option for the connection string itself, because
  * everybody on the machine can read the arguments of a process.
  */
 export function readSettings(environment: Environment, args: Arguments): WorkerSettings {
-  const overrides = Object.entries(VARIABLES).flatMap(([option, variable]) => {
-    const value = args.text(option) ?? args.number(option) ?? args.list(option)?.join(',');
-    return value === undefined ? [] : [[variable, String(value)] as const];
-  });
+  const overrides = Object.entries(args.pickAs(VARIABLES)).map(([name, value]) => [name, String(value)]);
   const file = args.text('uriFile');
   const uri =
     file === undefined
@@ -35,11 +32,10 @@ export function readSettings(environment: Environment, args: Arguments): WorkerS
       'MONGODB_URI is missing: set it in the environment or in .env, or name a file that contains it with --uri-file',
     );
   }
-  const format = args.flag('json') ? { LOG_FORMAT: 'json' } : {};
   return readEnvironment({
     ...environment,
-    ...format,
-    ...Object.fromEntries(overrides),
+    ...(args.flag('json') && { LOG_FORMAT: 'json' }),
+    ...(Object.fromEntries(overrides) as Environment),
     ...uri,
   });
 }

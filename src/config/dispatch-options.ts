@@ -1,21 +1,7 @@
 import type { Duration } from '../domain/duration.js';
 import { MAX_KEY_LENGTH } from '../domain/identifiers.js';
 import type { Instant } from '../domain/instant.js';
-import type { RetryPolicy } from '../domain/job/backoff.js';
-import {
-  described,
-  duration,
-  flag,
-  instant,
-  integer,
-  name,
-  object,
-  parse,
-  refine,
-  type Shape,
-  type Shapes,
-  text,
-} from '../domain/validation.js';
+import * as v from '../domain/validation.js';
 import { type RetryOptions, retryShape } from './handler-options.js';
 import { DEFAULT_PRIORITY, DEFAULT_QUEUE } from './options.js';
 
@@ -41,57 +27,48 @@ export interface DispatchOptions {
   hold?: boolean;
 }
 
-export interface ResolvedDispatchOptions {
-  delay?: number;
-  at?: Date;
-  priority: number;
-  queue: string;
-  key?: string;
-  retries?: Partial<RetryPolicy>;
-  timeout?: number;
-  maxRunningTime?: number;
-  hold: boolean;
-}
-
 const MAX_PRIORITY = 1000;
-export const priorityShape = described(
-  integer(0, MAX_PRIORITY),
+export const priorityShape = v.described(
+  v.integer(0, MAX_PRIORITY),
   `lower is more urgent; default ${DEFAULT_PRIORITY}`,
 );
 
-const COMMON: Omit<Shapes<ResolvedDispatchOptions>, 'at'> = {
-  delay: duration(),
+const COMMON = {
+  delay: v.duration(),
   priority: priorityShape,
-  queue: name,
-  key: described(text(MAX_KEY_LENGTH), 'becomes part of the id: the same key again returns the existing job'),
+  queue: v.name,
+  key: v.described(
+    v.text(MAX_KEY_LENGTH),
+    'becomes part of the id: the same key again returns the existing job',
+  ),
   retries: retryShape,
-  timeout: duration({ min: 1 }),
-  maxRunningTime: duration({ min: 1 }),
-  hold: described(flag, 'true: it waits until it is released'),
+  timeout: v.duration({ min: 1 }),
+  maxRunningTime: v.duration({ min: 1 }),
+  hold: v.described(v.flag, 'true: the job is PENDING until `unhold`'),
 };
 
-export function dispatchShapes(timezone: string): Shapes<ResolvedDispatchOptions> {
-  return { ...COMMON, at: instant(timezone) };
+type ParsedDispatchOptions = v.Parsed<typeof COMMON> & { at: Date };
+
+type ResolvedDispatchOptions = Partial<ParsedDispatchOptions> &
+  Pick<ParsedDispatchOptions, 'priority' | 'queue' | 'hold'>;
+
+export function dispatchShapes(timezone: string): v.Shapes<ParsedDispatchOptions> {
+  return { ...COMMON, at: v.instant(timezone) };
 }
 
-type ParsedDispatchOptions = Partial<ResolvedDispatchOptions>;
-
-/** By time zone. Every dispatch needs one, and making it takes longer than using it. */
-const shapesByZone = new Map<string, Shape<ParsedDispatchOptions>>();
-
-function dispatchShape(timezone: string): Shape<ParsedDispatchOptions> {
-  const known = shapesByZone.get(timezone);
-  if (known !== undefined) return known;
-  const shape = refine(object(dispatchShapes(timezone)), (options, path, errors) => {
-    if (options.at !== undefined && options.delay !== undefined)
-      errors.push(`${path}.at and ${path}.delay exclude each other: set one of them`);
-    return options;
-  });
-  shapesByZone.set(timezone, shape);
-  return shape;
-}
+/** By time zone. Every dispatch uses a shape, and creating one takes longer than using it. */
+const shapesByZone = new Map<string, v.Shape<Partial<ParsedDispatchOptions>>>();
 
 export function resolveDispatchOptions(input: unknown, timezone: string): ResolvedDispatchOptions {
-  const options = parse(dispatchShape(timezone), input, 'dispatch options', 'INVALID_ARGUMENT');
+  let shape = shapesByZone.get(timezone);
+  if (shape === undefined) {
+    shape = v.refine(v.object(dispatchShapes(timezone)), (options, path, errors) => {
+      if (options.at !== undefined && options.delay !== undefined)
+        errors.push(`${path}.at and ${path}.delay exclude each other: set one of them`);
+      return options;
+    });
+    shapesByZone.set(timezone, shape);
+  }
+  const options = v.parse(shape, input, 'dispatch options', 'INVALID_ARGUMENT');
   return { priority: DEFAULT_PRIORITY, queue: DEFAULT_QUEUE, hold: false, ...options };
 }

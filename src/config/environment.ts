@@ -1,22 +1,20 @@
 import { readFileSync } from 'node:fs';
-import { fromText, matching, oneOf, type Shape, validationError } from '../domain/validation.js';
+import * as v from '../domain/validation.js';
 import { findExposures, type HttpOptions, httpShapes } from './http-options.js';
 import { type DaemonOptions, daemonShapes } from './method-options.js';
 import { optionShapes, type SchedulerOptions } from './options.js';
 import type { Environment } from './process-env.js';
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** The configuration of a worker process: the Scheduler's options, and what only the process needs. */
 export interface WorkerSettings {
   options: SchedulerOptions;
   /** Module to load handlers from. */
   handlers: string | undefined;
-  logLevel: LogLevel;
-  /** How `daemon` ticks. */
+  logLevel: (typeof LOG_LEVELS)[number];
   daemon: DaemonOptions;
-  /** `pretty` on a terminal, `json` otherwise, unless set. */
+  /** Undefined: `pretty` on a terminal, otherwise `json`. */
   logFormat: 'pretty' | 'json' | undefined;
   /** Undefined: no HTTP server. */
   http: HttpOptions | undefined;
@@ -25,73 +23,66 @@ export interface WorkerSettings {
 /** Also read from the file that `<variable>_FILE` names. */
 const SECRETS = ['MONGODB_URI', 'HTTP_TOKEN', 'HTTP_READ_TOKEN'] as const;
 
+// Which variable sets which option.
+const OPTION_VARIABLES = {
+  concurrency: 'CONCURRENCY',
+  pollInterval: 'POLL_INTERVAL',
+  lockTimeout: 'LOCK_TIMEOUT',
+  shutdownGrace: 'SHUTDOWN_GRACE',
+  connectTimeout: 'CONNECT_TIMEOUT',
+  queues: 'QUEUES',
+  timezone: 'TIMEZONE',
+  workerId: 'WORKER_ID',
+  shellFiles: 'SHELL_FILES',
+  urlHosts: 'URL_HOSTS',
+};
+const DAEMON_VARIABLES = { interval: 'TICK_INTERVAL', maxOverruns: 'MAX_OVERRUNS' };
+const HTTP_VARIABLES = {
+  port: 'HTTP_PORT',
+  host: 'HTTP_HOST',
+  token: 'HTTP_TOKEN',
+  readToken: 'HTTP_READ_TOKEN',
+};
+
 /** Reads the environment of a worker process. Throws one error that lists every problem. */
 export function readEnvironment(environment: Environment): WorkerSettings {
   const errors: string[] = [];
   const variables = withSecretFiles(environment, SECRETS, errors);
-  /** An empty variable counts as absent: `CONCURRENCY= npm start` must not mean zero. */
-  const read = <T>(variable: string, shape: Shape<T>): T | undefined => {
+  /** An empty variable counts as unset: `CONCURRENCY= npm start` must not mean zero. */
+  const read = <T>(variable: string, shape: v.Shape<T>): T | undefined => {
     const text = variables[variable]?.trim() ?? '';
-    return text === '' ? undefined : fromText(shape).read(text, variable, errors);
+    return text === '' ? undefined : v.fromText(shape).read(text, variable, errors);
+  };
+  /** Options whose variable is unset are absent. */
+  const readAll = <K extends string, S extends Record<K, v.Shape<unknown>>>(
+    names: Record<K, string>,
+    shapes: S,
+  ) => {
+    const values = Object.entries<string>(names).map(([key, name]) => [key, read(name, shapes[key as K])]);
+    return Object.fromEntries(values.filter(([, value]) => value !== undefined)) as {
+      [P in K]?: S[P] extends v.Shape<infer T> ? T : never;
+    };
   };
 
   const uri = read('MONGODB_URI', optionShapes.uri) ?? '';
   if (uri === '' && errors.length === 0) {
     errors.push(
-      'MONGODB_URI is missing: set it to the connection string of MongoDB, or use `npm start`, which brings its own server',
+      'MONGODB_URI is missing: set it to the connection string of MongoDB, or use `npm start`, which starts its own server',
     );
   }
-  const options = {
-    concurrency: read('CONCURRENCY', optionShapes.concurrency),
-    pollInterval: read('POLL_INTERVAL', optionShapes.pollInterval),
-    lockTimeout: read('LOCK_TIMEOUT', optionShapes.lockTimeout),
-    shutdownGrace: read('SHUTDOWN_GRACE', optionShapes.shutdownGrace),
-    connectTimeout: read('CONNECT_TIMEOUT', optionShapes.connectTimeout),
-    queues: read('QUEUES', optionShapes.queues),
-    timezone: read('TIMEZONE', optionShapes.timezone),
-    workerId: read('WORKER_ID', optionShapes.workerId),
-    shellFiles: read('SHELL_FILES', optionShapes.shellFiles),
-    urlHosts: read('URL_HOSTS', optionShapes.urlHosts),
-  };
-  const daemon = {
-    interval: read('TICK_INTERVAL', daemonShapes.interval),
-    maxOverruns: read('MAX_OVERRUNS', daemonShapes.maxOverruns),
-  };
-  const http = {
-    port: read('HTTP_PORT', httpShapes.port),
-    ...withoutUndefined({
-      host: read('HTTP_HOST', httpShapes.host),
-      token: read('HTTP_TOKEN', httpShapes.token),
-      readToken: read('HTTP_READ_TOKEN', httpShapes.readToken),
-    }),
-  };
+  const options = readAll(OPTION_VARIABLES, optionShapes);
+  const daemon = readAll(DAEMON_VARIABLES, daemonShapes);
+  const { port, ...http } = readAll(HTTP_VARIABLES, httpShapes);
   const settings = {
-    handlers: read('HANDLERS', matching('the path of a module', isString)),
-    logLevel: read('LOG_LEVEL', oneOf(...LOG_LEVELS)) ?? 'info',
-    logFormat: read('LOG_FORMAT', oneOf('pretty', 'json')),
-    http: isListening(http) ? http : undefined,
+    handlers: read('HANDLERS', v.text()),
+    logLevel: read('LOG_LEVEL', v.oneOf(...LOG_LEVELS)) ?? 'info',
+    logFormat: read('LOG_FORMAT', v.oneOf('pretty', 'json')),
+    http: port === undefined ? undefined : { port, ...http },
   };
-  // Only if everything else is right: a malformed token is not a missing one.
-  if (errors.length === 0 && settings.http !== undefined) errors.push(...findExposures(http, HTTP_VARIABLES));
-  if (errors.length > 0) throw validationError('INVALID_ENVIRONMENT', errors);
-  return { ...settings, options: { uri, ...withoutUndefined(options) }, daemon: withoutUndefined(daemon) };
-}
-
-const HTTP_VARIABLES = { host: 'HTTP_HOST', token: 'HTTP_TOKEN', readToken: 'HTTP_READ_TOKEN' };
-
-/** Without HTTP_PORT nothing listens. */
-function isListening<T extends { port: number | undefined }>(http: T): http is T & { port: number } {
-  return http.port !== undefined;
-}
-
-function withoutUndefined<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>;
-  };
-}
-
-function isString(value: unknown): value is string {
-  return typeof value === 'string';
+  // Only if everything else is valid: otherwise a malformed token would also be reported as missing.
+  if (errors.length === 0 && port !== undefined) errors.push(...findExposures(http, HTTP_VARIABLES));
+  if (errors.length > 0) throw v.validationError('INVALID_ENVIRONMENT', errors);
+  return { ...settings, options: { uri, ...options }, daemon };
 }
 
 /**
@@ -120,7 +111,7 @@ function readSecretFile(path: string, variable: string, errors: string[]): strin
     if (content === '') errors.push(`${variable} names a file that is empty`);
     return content;
   } catch (error) {
-    // Without the path: somebody may have set the variable to the secret itself.
+    // The path is not shown: the variable may have been set to the secret itself by mistake.
     const { code = 'unknown' } = error as NodeJS.ErrnoException;
     errors.push(`${variable} names a file that cannot be read: ${code}`);
     return '';

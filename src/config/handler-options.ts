@@ -1,18 +1,9 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Duration } from '../domain/duration.js';
 import type { RetryPolicy } from '../domain/job/backoff.js';
-import {
-  duration,
-  integer,
-  matching,
-  object,
-  oneOf,
-  parse,
-  refine,
-  type Shape,
-} from '../domain/validation.js';
+import * as v from '../domain/validation.js';
 
-/** What is left out has its default. */
+/** When failed attempts are repeated. */
 export interface RetryOptions {
   /** Total number of attempts, including the first. Default 3. */
   max?: number;
@@ -34,12 +25,12 @@ export const DEFAULT_RETRIES = {
 export const MAX_ATTEMPTS = 1000;
 
 /** A base longer than the default cap raises the cap; a cap that is set below the base is a mistake. */
-export const retryShape: Shape<Partial<RetryPolicy>> = refine(
-  object<RetryPolicy>({
-    max: integer(1, MAX_ATTEMPTS),
-    base: duration(),
-    cap: duration(),
-    jitter: oneOf('full', 'none'),
+export const retryShape: v.Shape<Partial<RetryPolicy>> = v.refine(
+  v.object<RetryPolicy>({
+    max: v.integer(1, MAX_ATTEMPTS),
+    base: v.duration(),
+    cap: v.duration(),
+    jitter: v.oneOf('full', 'none'),
   }),
   (retries, path, errors) => {
     const { base = 0, cap } = retries;
@@ -53,44 +44,36 @@ export const retryShape: Shape<Partial<RetryPolicy>> = refine(
 export interface HandlerOptions {
   /** How long one attempt may take. Default: the Scheduler's `timeout`. */
   timeout?: Duration;
-  /** What is left out comes from the Scheduler's `retries`. */
+  /** Fields that are not set come from the Scheduler's `retries`. */
   retries?: RetryOptions;
-  /** How long the lock of such a job lasts without renewal. Default: the Scheduler's `lockTimeout`. */
+  /** How long the lock of a job lasts without renewal. Default: the Scheduler's `lockTimeout`. */
   lease?: Duration;
   /** A Standard Schema. Payloads are checked at dispatch and again before execution. */
   schema?: StandardSchemaV1;
-  /** `immediate`: each outcome is written separately, before its slot is freed. Default `batched`: together with others. */
+  /** `immediate` writes each outcome separately, before its slot is freed; `batched` writes several together. Default `batched`. */
   settle?: 'batched' | 'immediate';
 }
 
-export interface ResolvedHandlerOptions {
-  timeout?: number;
-  retries?: Partial<RetryPolicy>;
-  lease?: number;
-  schema?: StandardSchemaV1;
-  settle?: 'batched' | 'immediate';
-}
+export const leaseShape = v.duration({ min: 500 });
 
-export const leaseShape = duration({ min: 500 });
+const handlerShapes = {
+  timeout: v.duration({ min: 1 }),
+  retries: retryShape,
+  lease: leaseShape,
+  schema: v.matching('a schema that follows Standard Schema', isStandardSchema),
+  settle: v.oneOf('batched', 'immediate'),
+} satisfies Record<keyof HandlerOptions, v.Shape<unknown>>;
 
-const handlerShape = object<Required<ResolvedHandlerOptions>>(
-  {
-    timeout: duration({ min: 1 }),
-    retries: retryShape,
-    lease: leaseShape,
-    schema: matching('a schema that follows Standard Schema', isStandardSchema),
-    settle: oneOf('batched', 'immediate'),
+const handlerShape = v.object(handlerShapes, {
+  rejected: {
+    concurrency: 'is not available yet: this version has no limit per task type across all workers',
   },
-  {
-    rejected: {
-      concurrency:
-        'is not available yet: a limit per task type across the cluster cannot be promised by this version',
-    },
-  },
-);
+});
+
+export type ResolvedHandlerOptions = Partial<v.Parsed<typeof handlerShapes>>;
 
 export function resolveHandlerOptions(taskType: string, input: unknown): ResolvedHandlerOptions {
-  return Object.freeze(parse(handlerShape, input, `options of handler '${taskType}'`, 'INVALID_OPTIONS'));
+  return Object.freeze(v.parse(handlerShape, input, `options of handler '${taskType}'`, 'INVALID_OPTIONS'));
 }
 
 function isStandardSchema(value: unknown): value is StandardSchemaV1 {

@@ -1,21 +1,12 @@
 import { isIP, isIPv4 } from 'node:net';
 import type { Duration } from '../domain/duration.js';
-import {
-  duration,
-  integer,
-  matching,
-  object,
-  parse,
-  refine,
-  requiring,
-  secret,
-} from '../domain/validation.js';
+import * as v from '../domain/validation.js';
 
-/** Where a worker answers HTTP requests, and who may send them. */
+/** Where a worker serves HTTP, and which tokens it accepts. */
 export interface HttpOptions {
-  /** 0 means any free port. */
+  /** Port to listen on; 0 means any free one. */
   port: number;
-  /** Address to listen on. Anything but this machine's own needs a `token`. Default `'127.0.0.1'`. */
+  /** Address to listen on. One that other machines can reach needs a `token`. Default `'127.0.0.1'`. */
   host?: string;
   /** A request with this token may read and make changes. At least 16 characters. Default none: no changes. */
   token?: string;
@@ -27,49 +18,43 @@ export interface HttpOptions {
   maxCycleAge?: Duration;
 }
 
-export interface ResolvedHttpOptions {
-  readonly port: number;
-  readonly host: string;
-  readonly token: string | undefined;
-  readonly readToken: string | undefined;
-  readonly maxLoopLag: number;
-  readonly maxCycleAge: number | undefined;
-}
-
 const DEFAULT_HOST = '127.0.0.1';
 const DEFAULT_MAX_LOOP_LAG_MS = 2000;
-const TOKEN = 'at least 16 characters of ASCII without spaces';
 
-const tokenShape = secret(TOKEN, isToken);
+const tokenShape = v.secret('at least 16 characters of ASCII without spaces', isToken);
 
 export const httpShapes = {
-  port: integer(0, 65_535),
-  host: matching("an address or a host name, like '127.0.0.1' or '0.0.0.0'", isHost),
+  port: v.integer(0, 65_535),
+  host: v.matching("an address or a host name, like '127.0.0.1' or '0.0.0.0'", isHost),
   token: tokenShape,
   readToken: tokenShape,
-  maxLoopLag: duration({ min: 10 }),
-  maxCycleAge: duration({ min: 100 }),
-};
+  maxLoopLag: v.duration({ min: 10 }),
+  maxCycleAge: v.duration({ min: 100 }),
+} satisfies Record<keyof HttpOptions, v.Shape<unknown>>;
+
+type ParsedHttpOptions = v.Parsed<typeof httpShapes>;
+
+export type ResolvedHttpOptions = Partial<ParsedHttpOptions> &
+  Pick<ParsedHttpOptions, 'port' | 'host' | 'maxLoopLag'>;
 
 /** Throws INVALID_OPTIONS with every problem. */
 export function resolveHttpOptions(input: unknown): ResolvedHttpOptions {
-  const shape = requiring(object(httpShapes), { port: 'set the port to listen on, or 0 for any free one' });
-  const safe = refine(shape, (options, path, errors) => {
+  const shape = v.requiring(v.object(httpShapes), {
+    port: 'set the port to listen on, or 0 for any free one',
+  });
+  const safe = v.refine(shape, (options, path, errors) => {
     const names = { host: `${path}.host`, token: `${path}.token`, readToken: `${path}.readToken` };
     errors.push(...findExposures(options, names));
     return options;
   });
   return {
     host: DEFAULT_HOST,
-    token: undefined,
-    readToken: undefined,
     maxLoopLag: DEFAULT_MAX_LOOP_LAG_MS,
-    maxCycleAge: undefined,
-    ...parse(safe, input, 'serveHttp() options', 'INVALID_OPTIONS'),
+    ...v.parse(safe, input, 'serveHttp() options', 'INVALID_OPTIONS'),
   };
 }
 
-/** Settings that would let strangers in. `names` are what the settings are called where they come from. */
+/** Finds settings that would expose the API. `names`: what the error messages call the settings. */
 export function findExposures(
   { host, token, readToken }: { host?: string; token?: string; readToken?: string },
   names: { host: string; token: string; readToken: string },
@@ -77,12 +62,12 @@ export function findExposures(
   const errors: string[] = [];
   if (host !== undefined && !isLoopback(host) && token === undefined) {
     errors.push(
-      `${names.host} is '${host}', where other machines can reach it: set ${names.token} as well (\`openssl rand -hex 32\` makes one), or leave ${names.host} out to listen on ${DEFAULT_HOST} only`,
+      `${names.host} is '${host}', which other machines can reach: set ${names.token} as well (\`openssl rand -hex 32\` creates one), or leave ${names.host} out to listen on ${DEFAULT_HOST} only`,
     );
   }
   if (token !== undefined && token === readToken) {
     errors.push(
-      `${names.readToken} and ${names.token} must differ: otherwise everybody who may read could make changes`,
+      `${names.readToken} and ${names.token} must differ: otherwise a token for reading could also make changes`,
     );
   }
   return errors;

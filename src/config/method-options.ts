@@ -1,19 +1,7 @@
 import type { Duration } from '../domain/duration.js';
 import { MAX_REASON_LENGTH } from '../domain/identifiers.js';
 import type { Instant } from '../domain/instant.js';
-import {
-  described,
-  duration,
-  flag,
-  instant,
-  integer,
-  name,
-  object,
-  oneOf,
-  parse,
-  type Shapes,
-  text,
-} from '../domain/validation.js';
+import * as v from '../domain/validation.js';
 import { limitShape } from './query-options.js';
 
 /** Why a schedule is paused, and by whom. */
@@ -22,33 +10,32 @@ export interface PauseOptions {
   reason?: string;
 }
 
-/** Which schedules to list. */
+/** Selects the schedules that match every field. */
 export interface ScheduleQueryOptions {
-  /** Defined in code, or stored by the API. */
+  /** `code`: defined in code; `api`: stored with `addSchedule()` or over HTTP. */
   owner?: 'code' | 'api';
   userId?: string;
   taskType?: string;
   isActive?: boolean;
-  /** Only schedules whose id comes after this one: the next page. */
+  /** The last id of the previous page. */
   after?: string;
   /** Default 100, at most 200. */
   limit?: number;
 }
 
 const DEFAULT_SCHEDULE_PAGE = 100;
-
-export const reasonShape = described(text(MAX_REASON_LENGTH), 'why; stored with the job or schedule');
-const pauseShape = object<PauseOptions>({ by: name, reason: reasonShape });
-export const scheduleQueryShapes: Shapes<ScheduleQueryOptions> = {
-  owner: oneOf('code', 'api'),
-  userId: name,
-  taskType: name,
-  isActive: flag,
-  after: name,
+export const reasonShape = v.described(v.text(MAX_REASON_LENGTH), 'why; stored with the job or schedule');
+const pauseShape = v.object<PauseOptions>({ by: v.name, reason: reasonShape });
+export const scheduleQueryShapes: v.Shapes<ScheduleQueryOptions> = {
+  owner: v.oneOf('code', 'api'),
+  userId: v.name,
+  taskType: v.name,
+  isActive: v.flag,
+  after: v.name,
   limit: limitShape(DEFAULT_SCHEDULE_PAGE),
 };
 
-/** What `runOnce()` does. */
+/** What a pass of `runOnce()` executes. */
 export interface PassOptions {
   /** Run what is due in the minute that ends with this instant, instead of what is due now. */
   at?: Instant;
@@ -58,7 +45,7 @@ export interface PassOptions {
   batch?: number;
 }
 
-/** How often `daemon()` makes a pass. */
+/** When `daemon()` makes passes, and when it ends. */
 export interface DaemonOptions {
   /** Time between two passes. Default `'1m'`. */
   interval?: Duration;
@@ -70,11 +57,11 @@ export interface DaemonOptions {
 
 const DEFAULT_BATCH = 32;
 export const MAX_BATCH = 1_000_000;
-export const batchShape = integer(0, MAX_BATCH);
+export const batchShape = v.integer(0, MAX_BATCH);
 
-export const daemonShapes: Shapes<{ interval: number; maxOverruns: number; batch: number }> = {
-  interval: duration({ min: 100 }),
-  maxOverruns: integer(1, 1_000_000),
+export const daemonShapes = {
+  interval: v.duration({ min: 100 }),
+  maxOverruns: v.integer(1, 1_000_000),
   batch: batchShape,
 };
 
@@ -85,20 +72,20 @@ export interface ResolvedPassOptions {
 }
 
 export function parsePassOptions(input: unknown, timezone: string): ResolvedPassOptions {
-  const shape = object<ResolvedPassOptions>({ at: instant(timezone), dryRun: flag, batch: batchShape });
-  return { batch: DEFAULT_BATCH, ...parse(shape, input, 'runOnce() options', 'INVALID_ARGUMENT') };
+  const shape = v.object<ResolvedPassOptions>({ at: v.instant(timezone), dryRun: v.flag, batch: batchShape });
+  return { batch: DEFAULT_BATCH, ...v.parse(shape, input, 'runOnce() options', 'INVALID_ARGUMENT') };
 }
 
-export function parseDaemonOptions(input: unknown): { interval: number; maxOverruns: number; batch: number } {
-  const options = parse(object(daemonShapes), input, 'daemon() options', 'INVALID_ARGUMENT');
+export function parseDaemonOptions(input: unknown): v.Parsed<typeof daemonShapes> {
+  const options = v.parse(v.object(daemonShapes), input, 'daemon() options', 'INVALID_ARGUMENT');
   return { interval: 60_000, maxOverruns: Infinity, batch: DEFAULT_BATCH, ...options };
 }
 
 export function parsePauseOptions(input: unknown): PauseOptions {
-  return parse(pauseShape, input, 'pauseSchedule() options', 'INVALID_ARGUMENT');
+  return v.parse(pauseShape, input, 'pauseSchedule() options', 'INVALID_ARGUMENT');
 }
 
 export function parseScheduleQuery(input: unknown): ScheduleQueryOptions & { limit: number } {
-  const query = parse(object(scheduleQueryShapes), input, 'listSchedules() options', 'INVALID_ARGUMENT');
+  const query = v.parse(v.object(scheduleQueryShapes), input, 'listSchedules() options', 'INVALID_ARGUMENT');
   return { limit: DEFAULT_SCHEDULE_PAGE, ...query };
 }

@@ -3,22 +3,10 @@ import type { FieldSchedule } from '../domain/calendar/field-schedule.js';
 import type { Clock } from '../domain/clock.js';
 import type { Duration } from '../domain/duration.js';
 import type { RetryPolicy } from '../domain/job/backoff.js';
-import {
-  duration,
-  integer,
-  listOf,
-  matching,
-  name,
-  object,
-  requiring,
-  secret,
-  type Shapes,
-  throwing,
-  validationError,
-} from '../domain/validation.js';
+import * as v from '../domain/validation.js';
 import { DEFAULT_RETRIES, leaseShape, type RetryOptions, retryShape } from './handler-options.js';
 import { currentEnvironment } from './process-env.js';
-import { parseSymbols, type Symbols, timezoneShape } from './rule-options.js';
+import { parseSymbols, timezoneShape } from './rule-options.js';
 
 export interface RetentionOptions {
   /** Default `'7d'`. */
@@ -88,43 +76,59 @@ export interface SchedulerOptions {
   clock?: Clock;
 }
 
-/** All options with their defaults; durations in milliseconds. Frozen. */
-export interface ResolvedOptions {
-  readonly uri: string;
-  readonly queues: readonly string[];
-  readonly concurrency: number;
-  readonly pollInterval: number;
-  readonly lockTimeout: number;
-  readonly sweepInterval: number;
-  readonly heartbeatInterval: number;
-  readonly shutdownGrace: number;
-  readonly timeout: number;
-  readonly timeoutGrace: number;
-  readonly retries: RetryPolicy;
-  readonly maxCrashes: number;
-  readonly maxPayloadBytes: number;
-  readonly retention: Readonly<Record<'completed' | 'failed' | 'cancelled', number>>;
-  readonly executionRetention: number;
-  readonly pruneInterval: number;
-  readonly connectTimeout: number;
-  readonly timezone: string;
-  readonly environment: string;
-  readonly symbols: Symbols;
-  readonly shellFiles: readonly string[];
-  readonly urlHosts: readonly string[];
-  readonly workerId: string | undefined;
-  readonly taskHandlers: Readonly<Record<string, unknown>>;
-  readonly clock: Clock | undefined;
-}
-
 export const DEFAULT_QUEUE = 'default';
 export const DEFAULT_PRIORITY = 100;
 
 const DAY_MS = 86_400_000;
 
-/** A worker that is silent for three times as long counts as gone: two heartbeats may be lost. */
+/** A third of the minute after which a silent worker counts as gone: two heartbeats may be lost. */
 const MAX_HEARTBEAT_MS = 20_000;
-const GONE_WHEN_SILENT = 'a worker without a heartbeat for a minute counts as gone';
+const WHY_MAX_HEARTBEAT = 'a worker without a heartbeat for a minute counts as gone';
+
+export const optionShapes = {
+  uri: v.secret("a connection string with the database's name, like mongodb://host:27017/app", isMongoUri),
+  queues: v.listOf(v.name),
+  concurrency: v.integer(1, 10_000),
+  pollInterval: v.duration({ min: 10, max: DAY_MS }),
+  lockTimeout: leaseShape,
+  sweepInterval: v.duration({ min: 50 }),
+  heartbeatInterval: v.duration({ min: 50, max: MAX_HEARTBEAT_MS, why: WHY_MAX_HEARTBEAT }),
+  shutdownGrace: v.duration(),
+  timeout: v.duration({ min: 1 }),
+  timeoutGrace: v.duration(),
+  retries: retryShape,
+  maxCrashes: v.integer(1, 1000),
+  maxPayloadBytes: v.integer(1024, 15 * 1024 * 1024),
+  retention: v.object<Retention>({ completed: v.duration(), failed: v.duration(), cancelled: v.duration() }),
+  executionRetention: v.duration({ min: 1000 }),
+  pruneInterval: v.duration({ min: 1000 }),
+  connectTimeout: v.duration({ min: 1 }),
+  timezone: timezoneShape,
+  environment: v.name,
+  symbols: v.throwing(parseSymbols),
+  shellFiles: v.listOf(v.matching('an absolute path', isAbsolutePath), { min: 0 }),
+  urlHosts: v.listOf(v.name, { min: 0 }),
+  workerId: v.name,
+  taskHandlers: v.matching('an object of handlers by task type', isRecord),
+  clock: v.matching('an object with now(), monotonic() and sleep()', isClock),
+} satisfies Record<keyof SchedulerOptions, v.Shape<unknown>>;
+
+const optionsShape = v.requiring(v.object(optionShapes), {
+  uri: 'set it to the connection string of MongoDB',
+});
+
+type ParsedOptions = v.Parsed<typeof optionShapes>;
+type Retention = Readonly<Record<keyof RetentionOptions, number>>;
+
+/** All options with their defaults; durations in milliseconds. Frozen. */
+export type ResolvedOptions = Readonly<
+  Omit<ParsedOptions, 'retries' | 'retention' | 'workerId' | 'clock'> & {
+    retries: RetryPolicy;
+    retention: Retention;
+    workerId: string | undefined;
+    clock: Clock | undefined;
+  }
+>;
 
 export const DEFAULTS = {
   queues: [DEFAULT_QUEUE],
@@ -152,77 +156,30 @@ export const DEFAULTS = {
   clock: undefined,
 } as const satisfies Omit<ResolvedOptions, 'uri' | 'environment'>;
 
-/** Before the defaults are filled in. */
-type ParsedOptions = Omit<ResolvedOptions, 'retries' | 'retention' | 'workerId' | 'clock'> & {
-  retries: Partial<RetryPolicy>;
-  retention: Partial<ResolvedOptions['retention']>;
-  workerId: string;
-  clock: Clock;
-};
-
-export const optionShapes: Shapes<ParsedOptions> = {
-  uri: secret("a connection string with the database's name, like mongodb://host:27017/app", isMongoUri),
-  queues: listOf(name),
-  concurrency: integer(1, 10_000),
-  pollInterval: duration({ min: 10, max: DAY_MS }),
-  lockTimeout: leaseShape,
-  sweepInterval: duration({ min: 50 }),
-  heartbeatInterval: duration({ min: 50, max: MAX_HEARTBEAT_MS, why: GONE_WHEN_SILENT }),
-  shutdownGrace: duration(),
-  timeout: duration({ min: 1 }),
-  timeoutGrace: duration(),
-  retries: retryShape,
-  maxCrashes: integer(1, 1000),
-  maxPayloadBytes: integer(1024, 15 * 1024 * 1024),
-  retention: object<ResolvedOptions['retention']>({
-    completed: duration(),
-    failed: duration(),
-    cancelled: duration(),
-  }),
-  executionRetention: duration({ min: 1000 }),
-  pruneInterval: duration({ min: 1000 }),
-  connectTimeout: duration({ min: 1 }),
-  timezone: timezoneShape,
-  environment: name,
-  symbols: throwing(parseSymbols),
-  shellFiles: listOf(matching('an absolute path', isAbsolutePath), { min: 0 }),
-  urlHosts: listOf(name, { min: 0 }),
-  workerId: name,
-  taskHandlers: matching('an object of handlers by task type', isRecord),
-  clock: matching('an object with now(), monotonic() and sleep()', isClock),
-};
-
-const optionsShape = requiring(object(optionShapes), { uri: 'set it to the connection string of MongoDB' });
-
 /** Parses, fills in the defaults and freezes. Throws one error that lists every problem. */
 export function resolveOptions(input: unknown): ResolvedOptions {
   const errors: string[] = [];
-  const read: Partial<ParsedOptions> = optionsShape.read(input, 'options', errors) ?? {};
+  const parsed: Partial<ParsedOptions> = optionsShape.read(input, 'options', errors) ?? {};
+  const lockTimeout = parsed.lockTimeout ?? DEFAULTS.lockTimeout;
   const resolved: ResolvedOptions = {
     ...DEFAULTS,
     uri: '',
     environment: currentEnvironment(),
-    ...intervalsFor(read.lockTimeout ?? DEFAULTS.lockTimeout),
-    ...read,
-    retries: Object.freeze({ ...DEFAULTS.retries, ...read.retries }),
-    retention: Object.freeze({ ...DEFAULTS.retention, ...read.retention }),
+    // These defaults shrink with `lockTimeout`, so that setting it alone is enough.
+    sweepInterval: Math.min(DEFAULTS.sweepInterval, lockTimeout / 2),
+    heartbeatInterval: Math.min(DEFAULTS.heartbeatInterval, lockTimeout / 3),
+    ...parsed,
+    retries: Object.freeze({ ...DEFAULTS.retries, ...parsed.retries }),
+    retention: Object.freeze({ ...DEFAULTS.retention, ...parsed.retention }),
   };
-  const { lockTimeout, heartbeatInterval } = resolved;
+  const { heartbeatInterval } = resolved;
   if (lockTimeout <= heartbeatInterval) {
     errors.push(
       `options.lockTimeout (${lockTimeout} ms) must be longer than options.heartbeatInterval (${heartbeatInterval} ms)`,
     );
   }
-  if (errors.length > 0) throw validationError('INVALID_OPTIONS', errors);
+  if (errors.length > 0) throw v.validationError('INVALID_OPTIONS', errors);
   return Object.freeze({ ...resolved, queues: Object.freeze([...resolved.queues]) });
-}
-
-/** A short lock needs short intervals; setting `lockTimeout` alone is enough. */
-function intervalsFor(lockTimeout: number): Pick<ResolvedOptions, 'sweepInterval' | 'heartbeatInterval'> {
-  return {
-    sweepInterval: Math.min(DEFAULTS.sweepInterval, lockTimeout / 2),
-    heartbeatInterval: Math.min(DEFAULTS.heartbeatInterval, lockTimeout / 3),
-  };
 }
 
 /** The database's name is required: without it the driver would silently use `test`. */

@@ -2,7 +2,7 @@
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Variables that a `shell` job inherits: enough to find programs and to choose a language, none of the worker's secrets. */
+/** Variables that a `shell` job inherits: enough to find programs and choose a language, and no secret of the worker. */
 const INHERITED = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR'];
 
 export function currentEnvironment(): string {

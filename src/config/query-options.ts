@@ -1,19 +1,7 @@
 import { MAX_JOB_ID_LENGTH } from '../domain/identifiers.js';
 import { EXECUTION_OUTCOMES, type ExecutionDocument } from '../domain/job/execution.js';
 import { JOB_STATUSES, type JobStatus } from '../domain/job/job.js';
-import {
-  described,
-  integer,
-  matching,
-  name,
-  object,
-  oneOf,
-  parse,
-  requiring,
-  type Shape,
-  type Shapes,
-  text,
-} from '../domain/validation.js';
+import * as v from '../domain/validation.js';
 
 export const DEFAULT_PAGE = 20;
 export const MAX_PAGE = 200;
@@ -28,19 +16,19 @@ export interface PageOptions {
   after?: string;
 }
 
-/** Which jobs: those that match every field. */
+/** Selects the jobs that match every field. */
 export interface JobFilterOptions {
   status?: JobStatus;
   queue?: string;
   taskType?: string;
-  /** The id of the schedule that made them. */
+  /** The id of the schedule that created the job. */
   schedule?: string;
   userId?: string;
-  /** The first characters of their ids. */
+  /** Prefix of the job id. */
   idPrefix?: string;
 }
 
-/** Which attempts: those that match every field. */
+/** Selects the attempts that match every field. */
 export interface ExecutionFilterOptions {
   jobId?: string;
   taskType?: string;
@@ -49,14 +37,14 @@ export interface ExecutionFilterOptions {
   outcome?: ExecutionDocument['outcome'];
 }
 
-/** Which entries of the audit collection: those that match every field. */
+/** Selects the audit entries that match every field. */
 export interface AuditFilterOptions {
   who?: string;
   /** The id of the job or schedule that was changed. */
   target?: string;
 }
 
-/** One action of a person or program. */
+/** A change that a person or program made. */
 export interface AuditEntry {
   who: string;
   action: string;
@@ -68,84 +56,82 @@ export interface AuditEntry {
   requestId?: string;
 }
 
-/** A page to read, with its defaults. */
-export interface Page {
+interface PageQuery<F> {
   limit: number;
   after: string | undefined;
+  filter: F;
 }
 
-type PageQuery<F> = Page & { filter: F };
+// Filters accept only strings: MongoDB would take an object for a query operator.
+export const jobId = v.text(MAX_JOB_ID_LENGTH);
 
-// Filters are strings and nothing else: an object would be an operator in a query.
-export const jobId = text(MAX_JOB_ID_LENGTH);
-
-export const pageShapes: Shapes<PageOptions> = {
+export const pageShapes: v.Shapes<PageOptions> = {
   limit: limitShape(DEFAULT_PAGE),
-  after: matching('the text that came as `next` with the previous page', isCursor, {
-    ...described(text(MAX_CURSOR_LENGTH), '`next` of the previous page').schema,
+  after: v.matching('`next` of the previous page', isCursor, {
+    ...v.described(v.text(MAX_CURSOR_LENGTH), '`next` of the previous page').schema,
     pattern: CURSOR.source,
   }),
 };
 
-/** The number of entries of one page. */
-export function limitShape(byDefault: number): Shape<number> {
-  return described(integer(1, MAX_PAGE), `default ${byDefault}, at most ${MAX_PAGE}`);
+/** How many entries one page has. */
+export function limitShape(byDefault: number): v.Shape<number> {
+  return v.described(v.integer(1, MAX_PAGE), `default ${byDefault}, at most ${MAX_PAGE}`);
 }
 
-export const jobFilterShapes: Shapes<JobFilterOptions> = {
-  status: oneOf(...JOB_STATUSES),
-  queue: name,
-  taskType: name,
-  schedule: name,
-  userId: name,
-  idPrefix: described(jobId, 'the first characters of their ids'),
+export const jobFilterShapes: v.Shapes<JobFilterOptions> = {
+  status: v.oneOf(...JOB_STATUSES),
+  queue: v.name,
+  taskType: v.name,
+  schedule: v.name,
+  userId: v.name,
+  idPrefix: v.described(jobId, 'prefix of the job id'),
 };
 
-export const jobFilterShape = object<JobFilterOptions>(jobFilterShapes);
-export const jobQueryShape = object<JobFilterOptions & PageOptions>({ ...jobFilterShapes, ...pageShapes });
-export const executionQueryShape = object<ExecutionFilterOptions & PageOptions>({
+const jobFilterShape = v.object<JobFilterOptions>(jobFilterShapes);
+export const jobQueryShape = v.object<JobFilterOptions & PageOptions>({ ...jobFilterShapes, ...pageShapes });
+export const executionQueryShape = v.object<ExecutionFilterOptions & PageOptions>({
   jobId,
-  taskType: name,
-  queue: name,
-  workerId: name,
-  outcome: oneOf(...EXECUTION_OUTCOMES),
+  taskType: v.name,
+  queue: v.name,
+  workerId: v.name,
+  outcome: v.oneOf(...EXECUTION_OUTCOMES),
   ...pageShapes,
 });
-export const auditQueryShape = object<AuditFilterOptions & PageOptions>({
-  who: name,
-  target: described(jobId, 'the id of the job or schedule that was changed'),
+export const auditQueryShape = v.object<AuditFilterOptions & PageOptions>({
+  who: v.name,
+  target: v.described(jobId, 'the id of the job or schedule that was changed'),
   ...pageShapes,
 });
-const auditEntryShape = requiring(
-  object<AuditEntry>({
-    who: name,
-    action: name,
+const auditEntryShape = v.requiring(
+  v.object<AuditEntry>({
+    who: v.name,
+    action: v.name,
     target: jobId,
-    filter: details('text', isText),
+    filter: details('strings', isShortText),
     counts: details('numbers', Number.isFinite as (value: unknown) => value is number),
-    requestId: name,
+    requestId: v.name,
   }),
   { who: 'set it to the name of the person or program', action: 'set it to what was done' },
 );
 
 export function parseJobFilter(input: unknown, where: string): JobFilterOptions {
-  return parse(jobFilterShape, input, where, 'INVALID_ARGUMENT');
+  return v.parse(jobFilterShape, input, where, 'INVALID_ARGUMENT');
 }
 
 export function parseJobQuery(input: unknown, where: string): PageQuery<JobFilterOptions> {
-  return toPageQuery(parse(jobQueryShape, input, where, 'INVALID_ARGUMENT'));
+  return toPageQuery(v.parse(jobQueryShape, input, where, 'INVALID_ARGUMENT'));
 }
 
 export function parseExecutionQuery(input: unknown): PageQuery<ExecutionFilterOptions> {
-  return toPageQuery(parse(executionQueryShape, input, 'listExecutions() query', 'INVALID_ARGUMENT'));
+  return toPageQuery(v.parse(executionQueryShape, input, 'listExecutions() query', 'INVALID_ARGUMENT'));
 }
 
 export function parseAuditQuery(input: unknown): PageQuery<AuditFilterOptions> {
-  return toPageQuery(parse(auditQueryShape, input, 'listAudit() query', 'INVALID_ARGUMENT'));
+  return toPageQuery(v.parse(auditQueryShape, input, 'listAudit() query', 'INVALID_ARGUMENT'));
 }
 
 export function parseAuditEntry(input: unknown): AuditEntry {
-  return parse(auditEntryShape, input, 'audit() entry', 'INVALID_ARGUMENT');
+  return v.parse(auditEntryShape, input, 'audit() entry', 'INVALID_ARGUMENT');
 }
 
 function toPageQuery<F extends object>(query: F & PageOptions): PageQuery<F> {
@@ -153,18 +139,18 @@ function toPageQuery<F extends object>(query: F & PageOptions): PageQuery<F> {
   return { limit, after, filter: filter as unknown as F };
 }
 
-/** An object with a few plain values. */
-function details<T>(expected: string, accepts: (value: unknown) => value is T): Shape<Record<string, T>> {
+/** A small object with values of one kind. */
+function details<T>(kind: string, accepts: (value: unknown) => value is T): v.Shape<Record<string, T>> {
   const isValid = (value: unknown): value is Record<string, T> =>
     typeof value === 'object' &&
     value !== null &&
     !Array.isArray(value) &&
     Object.keys(value).length <= MAX_DETAILS &&
     Object.entries(value).every(([key, detail]) => /^\w{1,100}$/.test(key) && accepts(detail));
-  return matching(`an object of at most ${MAX_DETAILS} words with ${expected}`, isValid);
+  return v.matching(`an object with at most ${MAX_DETAILS} keys (letters, digits, _) and ${kind}`, isValid);
 }
 
-function isText(value: unknown): value is string {
+function isShortText(value: unknown): value is string {
   return typeof value === 'string' && value.length <= 1000 && value.isWellFormed();
 }
 

@@ -1,65 +1,44 @@
 import { type CronField, parseCron } from '../domain/calendar/cron.js';
-import { type FieldPattern, type FieldSchedule, parseFields } from '../domain/calendar/field-schedule.js';
+import { type FieldSchedule, parseFields } from '../domain/calendar/field-schedule.js';
 import { FREQUENCIES, overridableCron, secondsOfDay } from '../domain/calendar/frequencies.js';
 import type { Constraints, Rule } from '../domain/calendar/rule.js';
 import { isTimezone } from '../domain/calendar/time-zone.js';
-import { didYouMean } from '../domain/did-you-mean.js';
 import { ChronosError } from '../domain/errors.js';
-import {
-  anything,
-  described,
-  duration,
-  instant,
-  integer,
-  listOf,
-  matching,
-  name,
-  object,
-  oneOrMore,
-  type Parsed,
-  refine,
-  type Shape,
-  type Shapes,
-  text,
-  throwing,
-} from '../domain/validation.js';
+import * as v from '../domain/validation.js';
 
-/** What the meaning of a schedule's options depends on. */
+/** The Scheduler's options that schedules are parsed with. */
 export interface ScheduleContext {
   timezone: string;
   symbols: ReadonlyMap<string, FieldSchedule | string>;
 }
 
-/** How often a schedule is due; the other options narrow that. They exclude each other. */
+/** Options that set how often a schedule is due; they exclude each other. The other options narrow that. */
 export const BASES = ['cron', 'fields', 'symbol', 'every'] as const;
 
 export type BaseName = (typeof BASES)[number];
 
-/** The options that constrain a field. */
-const CONSTRAINTS = {
-  seconds: 'second',
-  minutes: 'minute',
-  hours: 'hour',
-  days: 'day',
-  months: 'month',
-  weekdays: 'weekday',
-} as const satisfies Partial<Record<keyof ParsedRule, CronField>>;
+/** Options that constrain a field of the rule. */
+const CONSTRAINTS = [
+  ['seconds', 'second'],
+  ['minutes', 'minute'],
+  ['hours', 'hour'],
+  ['days', 'day'],
+  ['months', 'month'],
+  ['weekdays', 'weekday'],
+] as const satisfies readonly (readonly [keyof ParsedRule, CronField])[];
 
-export type ConstraintName = keyof typeof CONSTRAINTS;
+export type ConstraintName = (typeof CONSTRAINTS)[number][0];
 
 type RuleBase = Pick<Rule, 'cron' | 'overridable' | 'fields' | 'every'>;
 
-export const timezoneShape = matching(
+export const timezoneShape = v.matching(
   "a time zone like 'Europe/Berlin' or 'UTC'",
   isTimezone,
-  text(100).schema,
+  v.text(100).schema,
 );
 
-const pattern: Shape<FieldPattern> = {
-  ...anything,
-  schema: { anyOf: [integer(0, 9999).schema, text(200).schema] },
-} as Shape<FieldPattern>;
-const FIELDS = object<FieldSchedule>({
+const pattern = { ...v.anything, schema: { anyOf: [v.integer(0, 9999).schema, v.text(200).schema] } };
+const FIELDS = v.object<Record<keyof FieldSchedule, unknown>>({
   minutes: pattern,
   hours: pattern,
   mday: pattern,
@@ -69,71 +48,62 @@ const FIELDS = object<FieldSchedule>({
   year: pattern,
 }).schema;
 
-const DAY = described(text(10), "a day like '2026-12-24' or '12-25'").schema;
-const TIME_OF_DAY = described(text(8), "two times like '09:00' and '17:30'");
+const DAY = "a day like '2026-12-24' or '12-25'";
+const BETWEEN = "two times like '09:00' and '17:30'";
 
-export function ruleShapes({ timezone, symbols }: ScheduleContext): Shapes<ParsedRule> {
+export function ruleShapes({ timezone, symbols }: ScheduleContext): v.Shapes<ParsedRule> {
   return {
     ...COMMON,
-    symbol: throwing((value) => parseSymbol(value, symbols), name.schema),
-    startsAt: instant(timezone),
-    endsAt: instant(timezone),
+    symbol: { ...v.oneOf(...symbols.keys()), schema: v.name.schema },
+    startsAt: v.instant(timezone),
+    endsAt: v.instant(timezone),
   };
 }
 
 const COMMON = {
-  cron: described(
-    throwing((value) => {
+  cron: v.described(
+    v.throwing((value) => {
       parseCron(value);
       return value as string;
-    }, text(200).schema),
+    }, v.text(200).schema),
     'five or six fields, or @daily and the like',
   ),
-  fields: throwing((value) => {
+  fields: v.throwing((value) => {
     parseFields(value);
     return { ...(value as FieldSchedule) };
   }, FIELDS),
-  every: duration({ min: 1000 }),
+  every: v.duration({ min: 1000 }),
   seconds: numbers(0, 59),
   minutes: numbers(0, 59),
   hours: numbers(0, 23),
   days: numbers(1, 31),
   months: numbers(1, 12),
   // 7 is Sunday, too.
-  weekdays: refine(numbers(0, 7), (days) => days.map((day) => day % 7)),
-  between: matching(
-    "two times like '09:00' and '17:30'",
+  weekdays: v.refine(numbers(0, 7), (days) => days.map((day) => day % 7)),
+  between: v.matching(
+    BETWEEN,
     isBetween,
-    listOf(TIME_OF_DAY, { min: 2, max: 2 }).schema,
+    v.listOf(v.described(v.text(8), BETWEEN), { min: 2, max: 2 }).schema,
   ),
-  except: listOf(matching("a day like '2026-12-24' or '12-25'", isDay, DAY), { min: 0, max: 1000 }),
+  except: v.listOf(v.matching(DAY, isDay, v.described(v.text(10), DAY).schema), { min: 0, max: 1000 }),
   timezone: timezoneShape,
 };
 
-/** When a schedule is due: durations in milliseconds, instants as dates, one value as a list of one. */
-export type ParsedRule = Parsed<typeof COMMON> & { symbol: string; startsAt: Date; endsAt: Date };
+/** When a schedule is due: durations in milliseconds, instants as dates, single values as lists. */
+export type ParsedRule = v.Parsed<typeof COMMON> & { symbol: string; startsAt: Date; endsAt: Date };
 
-function numbers(min: number, max: number): Shape<readonly number[]> {
-  return oneOrMore(integer(min, max), 60);
+function numbers(min: number, max: number): v.Shape<readonly number[]> {
+  return v.oneOrMore(v.integer(min, max), 60);
 }
 
-function parseSymbol(value: unknown, symbols: ScheduleContext['symbols']): string {
-  if (typeof value === 'string' && symbols.has(value)) return value;
-  const known = [...symbols.keys()];
-  throw new ChronosError(
-    'INVALID_SCHEDULE',
-    `'${String(value)}' is none of ${known.join(', ')}${didYouMean(String(value), known)}`,
-  );
-}
-
-/** The rule that the options describe; null if they do not mention when. `overridable`: see Rule. */
+/** The rule that the options describe; null if no option says when to run. `overridable`: see Rule. */
 export function toRule(
   options: Partial<ParsedRule>,
   context: ScheduleContext,
   overridable: readonly CronField[],
   where: string,
 ): Rule | null {
-  const constraints = constraintsOf(options);
+  const constraints = getConstraints(options);
   const found = baseOf(options, context, overridable) ?? impliedBase(options, constraints, where);
   if (found === null) return null;
   const { overridable: replaceable = [], ...base } = found;
@@ -152,17 +122,13 @@ export function toRule(
 
 /** The inverse of `toRule`: options that describe the same rule, given the same `overridable`. */
 export function toRuleOptions({ overridable: _, constraints = {}, ...rest }: Rule): Partial<ParsedRule> {
-  const constraintOptions = Object.entries(CONSTRAINTS).map(
-    ([option, field]) => [option, constraints[field]] as const,
-  );
-  return { ...rest, ...Object.fromEntries(constraintOptions.filter(([, values]) => values !== undefined)) };
+  const entries = CONSTRAINTS.map(([option, field]) => [option, constraints[field]] as const);
+  return { ...rest, ...Object.fromEntries(entries.filter(([, values]) => values !== undefined)) };
 }
 
-function constraintsOf(options: Partial<ParsedRule>): Constraints {
-  const constraints = Object.entries(CONSTRAINTS).map(
-    ([option, field]) => [field, options[option as ConstraintName]] as const,
-  );
-  return Object.fromEntries(constraints.filter(([, values]) => values !== undefined));
+function getConstraints(options: Partial<ParsedRule>): Constraints {
+  const entries = CONSTRAINTS.map(([option, field]) => [field, options[option]] as const);
+  return Object.fromEntries(entries.filter(([, values]) => values !== undefined));
 }
 
 function baseOf(
@@ -212,7 +178,7 @@ function isDay(value: unknown): value is string {
 /** Rules by name: fields or cron expressions. */
 export type Symbols = Readonly<Record<string, FieldSchedule | string>>;
 
-/** Names for common rules, at minutes when few other jobs start. */
+/** Names for common rules, at minutes at which few other jobs start. */
 export const SCHEDULE_SYMBOLS: Readonly<Record<string, FieldSchedule>> = {
   EVERY_MINUTE: { minutes: '*' },
   EVERY_HOUR: { minutes: 1, hours: '*' },
@@ -221,7 +187,7 @@ export const SCHEDULE_SYMBOLS: Readonly<Record<string, FieldSchedule>> = {
   EVERY_MONTH: { minutes: 30, hours: 1, mday: 1 },
 };
 
-/** Names are in capitals, so that they cannot be confused with anything else. */
+/** Names must be in capitals, like those of SCHEDULE_SYMBOLS. */
 export function parseSymbols(value: unknown): Symbols {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new ChronosError('INVALID_OPTIONS', 'must be an object of rules by name');

@@ -10,20 +10,7 @@ import {
   OVERLAPS,
   type ScheduleDefinition,
 } from '../domain/schedule/schedule.js';
-import {
-  duration,
-  flag,
-  integer,
-  listOf,
-  name,
-  object,
-  oneOf,
-  parse,
-  type Parsed,
-  refine,
-  type Shape,
-  type Shapes,
-} from '../domain/validation.js';
+import * as v from '../domain/validation.js';
 import { priorityShape } from './dispatch-options.js';
 import { type RetryOptions, retryShape } from './handler-options.js';
 import { DEFAULT_PRIORITY } from './options.js';
@@ -33,17 +20,17 @@ import { BASES, type ParsedRule, ruleShapes, type ScheduleContext, toRule } from
 export interface MisfireOptions {
   /** `skip` runs none of them, `once` the last one, `all` all of them. Default `once`. Up to a minute late is not missed. */
   policy?: Misfire['policy'];
-  /** Older ones are always skipped. Default `'1d'`. */
+  /** Runs that are older than this are always skipped. Default `'1d'`. */
   within?: Duration;
-  /** `all` runs only the last ones, at most this many. Default 100. */
+  /** How many missed runs `all` runs at most: the last ones. Default 100. */
   cap?: number;
 }
 
-/** When a schedule is due, and how its jobs run. One of `cron`, `fields`, `symbol` and `every` is its base. */
+/** When a schedule is due, and how its jobs run. At most one of `cron`, `fields`, `symbol` and `every` may be set. */
 export interface ScheduleOptions {
   /** Five or six fields, or `@daily` and the like. */
   cron?: string;
-  /** Field by field; all of them must match. */
+  /** Patterns by field; all of them must match. */
   fields?: FieldSchedule;
   /** A name: `EVERY_HOUR`, or one of the Scheduler's `symbols`. */
   symbol?: string;
@@ -87,46 +74,46 @@ export interface ScheduleOptions {
   misfire?: MisfireOptions;
   /** Delays each run by a random time up to this. Default none. */
   jitter?: Duration;
-  /** Ends after this many runs. Default none. */
+  /** The schedule ends after this many runs. Default none. */
   maxRuns?: number;
-  /** Default true. */
+  /** Whether it creates jobs. Default true. */
   enabled?: boolean;
-  /** Only if the Scheduler's `environment` is one of these. Default: in all of them. */
+  /** Only where the Scheduler's `environment` is one of these. Default: everywhere. */
   environments?: readonly string[];
   /** The user it belongs to; stored with its jobs, too. */
   userId?: string;
 }
 
-/** How a schedule's jobs run and what happens to its occurrences. */
+/** Shapes of the options that do not belong to the rule. */
 const runShapes = {
-  queue: name,
+  queue: v.name,
   priority: priorityShape,
   retries: retryShape,
-  timeout: duration({ min: 1 }),
-  maxRunningTime: duration({ min: 1 }),
-  overlap: oneOf(...OVERLAPS),
-  misfire: object<Misfire>({
-    policy: oneOf(...MISFIRES),
-    within: duration(),
-    cap: integer(1, 1000),
+  timeout: v.duration({ min: 1 }),
+  maxRunningTime: v.duration({ min: 1 }),
+  overlap: v.oneOf(...OVERLAPS),
+  misfire: v.object<Misfire>({
+    policy: v.oneOf(...MISFIRES),
+    within: v.duration(),
+    cap: v.integer(1, 1000),
   }),
-  jitter: duration(),
-  maxRuns: integer(1, Number.MAX_SAFE_INTEGER),
-  enabled: flag,
-  environments: listOf(name, { min: 0, max: 100 }),
-  userId: name,
+  jitter: v.duration(),
+  maxRuns: v.integer(1, Number.MAX_SAFE_INTEGER),
+  enabled: v.flag,
+  environments: v.listOf(v.name, { min: 0, max: 100 }),
+  userId: v.name,
 };
 
-type ParsedSchedule = ParsedRule & Parsed<typeof runShapes>;
+type ParsedSchedule = ParsedRule & v.Parsed<typeof runShapes>;
 
-export function scheduleShapes(context: ScheduleContext): Shapes<ParsedSchedule> {
+export function scheduleShapes(context: ScheduleContext): v.Shapes<ParsedSchedule> {
   return { ...ruleShapes(context), ...runShapes };
 }
 
-/** The builder parses one option per call; making the shape takes longer than using it. */
-const shapesByContext = new WeakMap<ScheduleContext, Shape<Partial<ParsedSchedule>>>();
+/** The builder parses one option per call, and creating a shape takes longer than using it. */
+const shapesByContext = new WeakMap<ScheduleContext, v.Shape<Partial<ParsedSchedule>>>();
 
-/** Checks each option, and those that exclude each other. Throws INVALID_SCHEDULE with every problem. */
+/** Parses the options that are set. Throws INVALID_SCHEDULE with every problem. */
 export function parseSchedule(
   input: ScheduleOptions,
   context: ScheduleContext,
@@ -134,13 +121,13 @@ export function parseSchedule(
 ): Partial<ParsedSchedule> {
   let shape = shapesByContext.get(context);
   if (shape === undefined) {
-    shape = refine(object(scheduleShapes(context)), checkTogether);
+    shape = v.refine(v.object(scheduleShapes(context)), checkCombinations);
     shapesByContext.set(context, shape);
   }
-  return parse(shape, input, where, 'INVALID_SCHEDULE');
+  return v.parse(shape, input, where, 'INVALID_SCHEDULE');
 }
 
-function checkTogether(
+function checkCombinations(
   schedule: Partial<ParsedSchedule>,
   path: string,
   errors: string[],

@@ -1,13 +1,11 @@
-/** The candidate that begins with the word, or else one that is a few edits away. */
+/** The first candidate that begins with the word, or else the closest one within a few edits. */
 export function nearestWord(word: string, candidates: readonly string[]): string | undefined {
-  const started = candidates.find((candidate) => word.length > 2 && candidate.startsWith(word));
-  if (started !== undefined) return started;
-  const limit = Math.max(2, Math.floor(word.length / 3));
-  const ranked = candidates
-    .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))
-    .sort((a, b) => a.distance - b.distance);
-  const [best] = ranked;
-  return best !== undefined && best.distance <= limit ? best.candidate : undefined;
+  const completion = candidates.find((candidate) => word.length > 2 && candidate.startsWith(word));
+  if (completion !== undefined) return completion;
+  const distances = candidates.map((candidate) => editDistance(word.toLowerCase(), candidate.toLowerCase()));
+  const smallest = Math.min(...distances);
+  const maxDistance = Math.max(2, Math.floor(word.length / 3));
+  return smallest <= maxDistance ? candidates[distances.indexOf(smallest)] : undefined;
 }
 
 export function didYouMean(word: string, candidates: readonly string[]): string {

@@ -1,4 +1,5 @@
-import { truncateUtf8, jsonText } from './text.js';
+import { tryOr } from './language.js';
+import { jsonText, truncateUtf8 } from './text.js';
 
 /** Stable between versions; programs match on these. */
 export type ErrorCode =
@@ -58,6 +59,15 @@ export function redactCredentials(text: string): string {
   return text.replace(/:\/\/[^\s/]*@/g, '://***@');
 }
 
+/** Describes a rejected value after "got". */
+export function describeValue(value: unknown): string {
+  // Redacted before it is cut: a cut connection string may not be recognized.
+  if (typeof value === 'string') return `'${redactCredentials(value).slice(0, 80)}'`;
+  if (typeof value === 'function') return 'a function';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
+}
+
 /** An error as it is stored with a job or an execution. */
 export interface StoredError {
   name: string;
@@ -70,7 +80,7 @@ const MAX_ERROR_BYTES = 16 * 1024;
 
 /** Turns anything that was thrown into an Error. Never throws itself. */
 export function toError(thrown: unknown): Error {
-  if (isError(thrown)) return thrown;
+  if (tryOr(() => thrown instanceof Error, false)) return thrown as Error;
   return new Error(typeof thrown === 'string' ? thrown : `a non-error was thrown: ${jsonText(thrown)}`);
 }
 
@@ -84,8 +94,9 @@ export function redactError(error: Error): Error {
 
 /** Never throws, even if properties of the error are not text or cannot be read. */
 export function storedError(error: Error): StoredError {
-  const [name, message, stack, code] = ['name', 'message', 'stack', 'code'].map((part) =>
-    readProperty(error, part),
+  const properties = error as unknown as Record<string, unknown>;
+  const [name, message, stack, code] = ['name', 'message', 'stack', 'code'].map((key) =>
+    tryOr(() => properties[key], undefined),
   );
   return {
     name: truncateUtf8(toText(name), 256),
@@ -93,22 +104,6 @@ export function storedError(error: Error): StoredError {
     code: typeof code === 'string' || typeof code === 'number' ? truncateUtf8(String(code), 256) : null,
     stack: typeof stack === 'string' ? truncateUtf8(redactCredentials(stack), MAX_ERROR_BYTES) : null,
   };
-}
-
-function isError(thrown: unknown): thrown is Error {
-  try {
-    return thrown instanceof Error;
-  } catch {
-    return false;
-  }
-}
-
-function readProperty(error: Error, name: string): unknown {
-  try {
-    return (error as unknown as Record<string, unknown>)[name];
-  } catch {
-    return undefined;
-  }
 }
 
 function toText(value: unknown): string {

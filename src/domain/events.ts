@@ -4,7 +4,7 @@ import type { SkipReason } from './schedule/schedule.js';
 interface JobEvent {
   jobId: string;
   taskType: string;
-  /** The id of its trace, if tracing is on. */
+  /** The job's trace, if tracing is on. */
   traceId?: string;
 }
 
@@ -16,9 +16,9 @@ export interface AttemptEvent extends JobEvent {
 }
 
 interface OperationTraits {
-  /** How metrics count a failure, unless the connection was the cause. */
+  /** The label of a failure in metrics, unless the connection was the cause. */
   errorKind?: 'connection' | 'lock' | 'push' | 'cron';
-  /** It asks the database nothing, so its success proves nothing about the connection. */
+  /** Does not query the database, so success proves nothing about the connection. */
   isLocal?: true;
 }
 
@@ -60,15 +60,15 @@ export interface SchedulerEvents {
   'job:complete': AttemptEvent & { result: unknown; duration: number };
   /** Every failed attempt; `willRetry` is true if another attempt follows, at `nextRunAt`. */
   'job:failed': AttemptEvent & { error: Error; willRetry: boolean; nextRunAt: Date | null; duration: number };
-  /** Cancelled: while it waited, by its handler, or by its worker on request. */
+  /** The job was cancelled before it ran, by its handler, or on request while it ran. */
   'job:cancelled': JobEvent & { reason: string | null };
-  /** A filter of its definition rejected the run. No hook ran, and it does not count as an attempt. */
+  /** A filter of the definition skipped the run. No hook ran, and it does not count as an attempt. */
   'job:skipped': AttemptEvent & { reason: string };
   /** The handler asked to run later. It does not count as an attempt. */
   'job:snoozed': AttemptEvent & { until: Date };
-  /** Released unfinished, because this worker stops. It does not count as an attempt. */
+  /** Released unfinished, because this worker is stopping. It does not count as an attempt. */
   'job:givenBack': AttemptEvent;
-  /** The lock of a worker expired, and the job was recovered. */
+  /** The lock expired (the worker died, froze or lost its connection), and the job was recovered. */
   'job:stalled': JobEvent & {
     lockedBy: string | null;
     crashes: number;
@@ -100,7 +100,7 @@ export interface SchedulerEvents {
   'schedule:pushed': { pushed: number; failed: number };
   /** Other workers planned `lost` of these schedules at the same moment, and were first. */
   'schedule:contended': { won: number; lost: number };
-  /** Its rule is invalid: it does not run until it is changed. */
+  /** The rule is invalid: the schedule does not run until it is changed. */
   'schedule:disabled': { scheduleId: string; reason: string };
   /** A stored schedule is malformed and is ignored. `count`: how many since this process started. */
   'schedule:unreadable': { scheduleId: string; reason: string; count: number };
@@ -132,7 +132,7 @@ export interface SchedulerEvents {
 
 export type EventName = keyof SchedulerEvents;
 
-/** Checked at run time as well: a listener with a misspelled event name would never be called. */
+/** For the check at run time: a listener with a misspelled event name would never be called. */
 const NAMES: Record<EventName, true> = {
   'job:start': true,
   'job:complete': true,

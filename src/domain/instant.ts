@@ -1,5 +1,6 @@
 import { zoneOffset } from './calendar/time-zone.js';
-import { ChronosError } from './errors.js';
+import { DAY_MS } from './duration.js';
+import { ChronosError, describeValue } from './errors.js';
 
 /** A date, or text: ISO 8601 with its zone, or `'2026-11-01 03:15'` in the application's time zone. */
 export type Instant = Date | string;
@@ -8,21 +9,18 @@ const LOCAL = /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d
 const ZONED = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/;
 
 export function parseInstant(value: unknown, timezone: string, name: string): Date {
-  const date =
-    value instanceof Date
-      ? new Date(value.getTime())
-      : typeof value === 'string'
-        ? readInstant(value, timezone)
-        : undefined;
-  if (date === undefined || Number.isNaN(date.getTime())) {
-    const received =
-      typeof value === 'string' ? `'${value}'` : value instanceof Date ? 'an invalid date' : typeof value;
-    throw new ChronosError(
-      'INVALID_ARGUMENT',
-      `${name} must be a Date or a text like '2026-11-01 03:15' or '2026-11-01T03:15:00Z', got ${received}`,
-    );
-  }
-  return date;
+  const isDate = value instanceof Date;
+  const date = isDate
+    ? new Date(value)
+    : typeof value === 'string'
+      ? readInstant(value, timezone)
+      : undefined;
+  if (date !== undefined && !Number.isNaN(date.getTime())) return date;
+  const received = isDate ? 'an invalid date' : describeValue(value);
+  throw new ChronosError(
+    'INVALID_ARGUMENT',
+    `${name} must be a Date or a text like '2026-11-01 03:15' or '2026-11-01T03:15:00Z', got ${received}`,
+  );
 }
 
 /** Undefined if the text is not an instant. */
@@ -47,12 +45,10 @@ function parseWallTime(text: string): number | undefined {
   return exists && hour <= 23 && minute <= 59 && second <= 59 ? wall.getTime() : undefined;
 }
 
-/** The instant of a wall time in the zone. A time that is skipped in spring is moved past the change. */
+/** The instant of a wall time in the zone. A time that does not exist when clocks go forward moves past the change. */
 function wallToInstant(wall: number, timezone: string): number {
-  const before = wall - zoneOffset(wall - 86_400_000, timezone);
-  const after = wall - zoneOffset(wall + 86_400_000, timezone);
-  for (const candidate of [before, after]) {
-    if (candidate + zoneOffset(candidate, timezone) === wall) return candidate;
-  }
-  return before;
+  const before = wall - zoneOffset(wall - DAY_MS, timezone);
+  const after = wall - zoneOffset(wall + DAY_MS, timezone);
+  const shows = (candidate: number): boolean => candidate + zoneOffset(candidate, timezone) === wall;
+  return [before, after].find(shows) ?? before;
 }

@@ -1,6 +1,29 @@
-/** For the default of a switch that must handle every case: a new case does not compile. */
+/** For the default branch of an exhaustive switch: an unhandled case does not compile. */
 export function assertNever(value: never): never {
   throw new Error(`a case is not handled: ${JSON.stringify(value)}`);
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Returns `fallback` if `read` throws, as a getter or a proxy may. */
+export function tryOr<T>(read: () => T, fallback: T): T {
+  try {
+    return read();
+  } catch {
+    return fallback;
+  }
+}
+
+/** Caches the results of a function, without a limit. */
+export function memoize<K, V>(compute: (key: K) => V): (key: K) => V {
+  const cache = new Map<K, V>();
+  return (key) => {
+    const value = cache.get(key) ?? compute(key);
+    cache.set(key, value);
+    return value;
+  };
 }
 
 /** Groups items by key, in the order in which the keys first appear. */

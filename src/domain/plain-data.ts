@@ -1,35 +1,28 @@
-import { truncateUtf8, jsonText } from './text.js';
+import type { JobDocument } from './job/job.js';
+import { tryOr } from './language.js';
+import { jsonText, MAX_VALUES, truncateUtf8 } from './text.js';
 
 const MAX_DEPTH = 50;
-/** Objects that share their parts can expand to billions of values. */
-const MAX_VALUES = 1_000_000;
-
-/** An error and its path, such as `payload.items[3].name`. */
-export interface PayloadFault {
-  path: string;
-  fault: string;
-}
 
 /**
- * A copy of `value` that MongoDB stores and returns unchanged, or every reason why it cannot. It is a copy so that later
- * changes by the caller do not affect the job. Undefined properties are left out, as in JSON.
+ * Copies a value that MongoDB can store and return unchanged, or returns every reason why it cannot, each with its path
+ * (`payload.items[3].name is …`). Later changes by the caller do not affect the copy. Undefined properties are left
+ * out, as in JSON.
  */
-export function copyPlainData(value: unknown, name: string): { copy: unknown } | { faults: PayloadFault[] } {
-  const faults: PayloadFault[] = [];
+export function copyPlainData(value: unknown, name: string): { copy: unknown } | { errors: string[] } {
+  const errors: string[] = [];
   const ancestors = new Set<object>();
   let values = 0;
 
-  function reject(path: string, fault: string): null {
-    faults.push({ path, fault });
+  function reject(path: string, error: string): null {
+    errors.push(`${path} ${error}`);
     return null;
   }
 
   function copy(item: unknown, path: string, depth: number): unknown {
-    if (++values > MAX_VALUES) {
-      return values === MAX_VALUES + 1
-        ? reject(path, `is one value too many: more than ${MAX_VALUES}`)
-        : null;
-    }
+    values++;
+    if (values === MAX_VALUES + 1) return reject(path, `exceeds the limit of ${MAX_VALUES} values`);
+    if (values > MAX_VALUES) return null;
     switch (typeof item) {
       case 'string':
         return item.isWellFormed() ? item : reject(path, 'has a lone surrogate, which UTF-8 cannot hold');
@@ -76,20 +69,19 @@ export function copyPlainData(value: unknown, name: string): { copy: unknown } |
       return reject(path, 'has a symbol as a key, which would be lost');
     const copied: Record<string, unknown> = {};
     for (const [key, inner] of Object.entries(item)) {
-      const at = `${path}.${key}`;
       if (inner === undefined) continue;
-      const fault = keyFault(key);
-      if (fault === undefined) copied[key] = copy(inner, at, depth + 1);
-      else reject(at, fault);
+      const error = findKeyError(key);
+      if (error === undefined) copied[key] = copy(inner, `${path}.${key}`, depth + 1);
+      else reject(`${path}.${key}`, error);
     }
     return copied;
   }
 
   const copied = copy(value, name, 0);
-  return faults.length === 0 ? { copy: copied } : { faults };
+  return errors.length === 0 ? { copy: copied } : { errors };
 }
 
-function keyFault(key: string): string | undefined {
+function findKeyError(key: string): string | undefined {
   if (key.startsWith('$')) return "has a key that starts with '$', which MongoDB reads as an operator";
   if (key === '__proto__') return 'has the key __proto__';
   if (key === '_bsontype') return 'has the key _bsontype, which the driver reserves';
@@ -98,7 +90,7 @@ function keyFault(key: string): string | undefined {
   return undefined;
 }
 
-/** Recognized by its class: an own property could be forged. */
+/** Checks the prototype, because a payload could forge an own property. */
 function isObjectId(item: object): boolean {
   const prototype = Object.getPrototypeOf(item) as { _bsontype?: unknown } | null;
   return prototype !== null && prototype._bsontype === 'ObjectId' && !Object.hasOwn(item, '_bsontype');
@@ -111,30 +103,16 @@ function className(item: object): string {
 
 export const MAX_RESULT_BYTES = 16 * 1024;
 
-export interface StoredResult {
-  result: unknown;
-  resultCut: boolean;
-}
-
 /**
  * The stored form of a handler's result: the result, or the first part of its JSON text if it is too large or cannot be
  * stored. A job that completed must not fail because of its result.
  */
-export function storedResult(value: unknown): StoredResult {
+export function storedResult(value: unknown): Pick<JobDocument, 'result' | 'resultCut'> {
   if (value === undefined || value === null) return { result: null, resultCut: false };
-  const copied = tryCopy(value);
+  const copied = tryOr(() => copyPlainData(value, 'result'), { errors: [] });
   const json = jsonText(value);
   if ('copy' in copied && Buffer.byteLength(json) <= MAX_RESULT_BYTES) {
     return { result: copied.copy, resultCut: false };
   }
   return { result: truncateUtf8(json, MAX_RESULT_BYTES), resultCut: true };
-}
-
-function tryCopy(value: unknown): ReturnType<typeof copyPlainData> {
-  try {
-    return copyPlainData(value, 'result');
-  } catch {
-    // For example, a getter that throws.
-    return { faults: [] };
-  }
 }

@@ -1,6 +1,8 @@
+import { tryOr } from './language.js';
+
 const MARK = '… (cut)';
-/** Objects that share their parts can expand to billions of values. */
-const MAX_VALUES = 1_000_000;
+/** Copying or serializing stops here: objects that share their parts can expand to billions of values. */
+export const MAX_VALUES = 1_000_000;
 
 /** Shortens the text to at most `bytes` bytes of UTF-8, with a mark at the end. Replaces lone surrogates. */
 export function truncateUtf8(text: string, bytes: number): string {
@@ -26,15 +28,7 @@ export function jsonText(value: unknown): string {
     });
     return json ?? String(value);
   } catch {
-    return typeTag(value);
-  }
-}
-
-function typeTag(value: unknown): string {
-  try {
-    return Object.prototype.toString.call(value);
-  } catch {
-    return 'a value that cannot be shown';
+    return tryOr(() => Object.prototype.toString.call(value), 'a value that cannot be shown');
   }
 }
 
@@ -47,15 +41,9 @@ const UNSAFE =
   // eslint-disable-next-line no-control-regex
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 
-const SHORT = new Map([
-  ['\n', '\\n'],
-  ['\r', '\\r'],
-  ['\t', '\\t'],
-]);
-
 /** The text with unsafe characters escaped: `\n`, `\x1b`, `\u202e`. Idempotent. */
 export function printable(text: string): string {
-  return text.toWellFormed().replace(UNSAFE, (character) => SHORT.get(character) ?? escaped(character));
+  return text.toWellFormed().replace(UNSAFE, escaped);
 }
 
 /** JSON that is safe to show in a terminal and parses to the same value. `indent` 0 puts it on one line. */
@@ -70,12 +58,14 @@ export function escapedJson(json: string): string {
 }
 
 function escaped(character: string): string {
+  if ('\n\r\t'.includes(character)) return JSON.stringify(character).slice(1, -1);
   const code = character.codePointAt(0) ?? 0;
   return code < 0x100 ? `\\x${hex(code, 2)}` : code > 0xffff ? `\\u{${hex(code, 1)}}` : `\\u${hex(code, 4)}`;
 }
 
 function jsonEscape(character: string): string {
-  return [...Array(character.length).keys()].map((i) => `\\u${hex(character.charCodeAt(i), 4)}`).join('');
+  const units = character.split('').map((unit) => unit.charCodeAt(0));
+  return units.map((unit) => `\\u${hex(unit, 4)}`).join('');
 }
 
 function hex(code: number, digits: number): string {

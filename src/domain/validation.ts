@@ -1,24 +1,23 @@
 import { didYouMean } from './did-you-mean.js';
 import { MAX_DURATION_MS, readDuration } from './duration.js';
-import { ChronosError, type ErrorCode, redactCredentials } from './errors.js';
-import { MAX_NAME_LENGTH, textFault } from './identifiers.js';
+import { ChronosError, describeValue, type ErrorCode } from './errors.js';
+import { findTextError, MAX_NAME_LENGTH } from './identifiers.js';
 import { parseInstant } from './instant.js';
+import { isRecord } from './language.js';
 
 /**
- * Describes one value: an option, a field of a payload or of a stored document. The library and the command line read
- * values with it and HTTP requests are checked against its schema, so that each limit is written once.
+ * Validates one value: an option, a field of a payload or of a stored document. The library and the CLI call `read`,
+ * HTTP requests are checked against `schema`, and both come from one definition, so that each limit is written once.
  */
 export interface Shape<T> {
-  /** Returns the value as the program uses it; otherwise adds a sentence that starts with `path` to `errors`. */
+  /** Returns the parsed value. If it is invalid, adds a message that starts with `path` to `errors`. */
   readonly read: (value: unknown, path: string, errors: string[]) => T | undefined;
   /** What a JSON request may contain. `{}` allows anything. */
   readonly schema: JsonSchema;
 }
 
-/** A shape for each key. */
 export type Shapes<T> = { readonly [K in keyof T]-?: Shape<Exclude<T[K], undefined>> };
 
-/** The values that the shapes read. */
 export type Parsed<S> = S extends Shapes<infer T> ? T : never;
 
 /** The part of JSON Schema 2020-12 (and so of OpenAPI 3.1) that is used here. */
@@ -41,7 +40,7 @@ export interface JsonSchema {
   readonly anyOf?: readonly JsonSchema[];
 }
 
-/** Throws one error that lists every problem. `where` is what the sentences call the input. */
+/** Throws one error that lists every problem. `where` names the input in the messages. */
 export function parse<T>(shape: Shape<T>, input: unknown, where: string, code: ErrorCode): T {
   const errors: string[] = [];
   const value = shape.read(input, where, errors);
@@ -49,7 +48,7 @@ export function parse<T>(shape: Shape<T>, input: unknown, where: string, code: E
   return value;
 }
 
-/** What is wrong with a stored document; empty if it can be used. */
+/** The validation errors of a stored document; empty if it is valid. */
 export function collectErrors(fields: Readonly<Record<string, Shape<unknown>>>, document: unknown): string[] {
   const errors: string[] = [];
   const values = (document ?? {}) as Record<string, unknown>;
@@ -64,26 +63,25 @@ export function validationError(code: ErrorCode, errors: readonly string[]): Chr
 }
 
 export function integer(minimum: number, maximum: number): Shape<number> {
-  return {
-    schema: { type: 'integer', minimum, maximum },
-    read: (value, path, errors) =>
-      Number.isInteger(value) && (value as number) >= minimum && (value as number) <= maximum
-        ? (value as number)
-        : fail(errors, `${path} must be a whole number from ${minimum} to ${maximum}, got ${show(value)}`),
-  };
+  return matching(
+    `a whole number from ${minimum} to ${maximum}`,
+    (value) => Number.isInteger(value) && (value as number) >= minimum && (value as number) <= maximum,
+    { type: 'integer', minimum, maximum },
+  );
 }
 
-/** Milliseconds as a number, or text with its unit. `why` says what a longer duration would break. */
+/** Milliseconds as a number, or text with its unit. `why` explains the maximum. */
 export function duration({ min = 0, max = MAX_DURATION_MS, why = '' } = {}): Shape<number> {
   return {
     schema: { anyOf: [{ type: 'number', minimum: min, maximum: max }, DURATION_TEXT] },
     read: (value, path, errors) => {
       const read = readDuration(value);
-      if ('fault' in read) return fail(errors, `${path} ${read.fault}`);
-      if (read.ms < min) return fail(errors, `${path} must be at least ${min} ms, got ${show(value)}`);
+      if ('error' in read) return fail(errors, `${path} ${read.error}`);
+      if (read.ms < min)
+        return fail(errors, `${path} must be at least ${min} ms, got ${describeValue(value)}`);
       if (read.ms <= max) return read.ms;
       const reason = why === '' ? '' : `: ${why}`;
-      return fail(errors, `${path} must be at most ${max} ms, got ${show(value)}${reason}`);
+      return fail(errors, `${path} must be at most ${max} ms, got ${describeValue(value)}${reason}`);
     },
   };
 }
@@ -95,7 +93,7 @@ const DURATION_TEXT: JsonSchema = {
   description: "a text with its unit: '250ms', '10s', '5m', '1h', '3d'; a number is milliseconds",
 };
 
-/** A date, or text. Text without a zone is in this time zone. */
+/** A date, or text. Text without a zone is read in `timezone`. */
 export function instant(timezone: string): Shape<Date> {
   return {
     schema: {
@@ -108,9 +106,9 @@ export function instant(timezone: string): Shape<Date> {
   };
 }
 
-/** Text that MongoDB can store; not empty. No message contains its value, which may be a secret. */
+/** Non-empty text that MongoDB can store. Messages do not show the value, which may be a secret. */
 export function text(maxLength = Infinity): Shape<string> {
-  return custom((value) => textFault(value, maxLength), {
+  return custom((value) => findTextError(value, maxLength), {
     type: 'string',
     minLength: 1,
     ...(maxLength < Infinity && { maxLength }),
@@ -120,45 +118,37 @@ export function text(maxLength = Infinity): Shape<string> {
 
 export const name = text(MAX_NAME_LENGTH);
 
-export const flag: Shape<boolean> = {
-  schema: { type: 'boolean' },
-  read: (value, path, errors) =>
-    typeof value === 'boolean' ? value : fail(errors, `${path} must be true or false, got ${show(value)}`),
-};
+export const flag = matching('true or false', (value) => typeof value === 'boolean', { type: 'boolean' });
 
 export const anything: Shape<unknown> = { schema: {}, read: (value) => value };
 
 export function oneOf<const T extends string>(...choices: readonly T[]): Shape<T> {
-  return {
-    schema: { type: 'string', enum: choices },
-    read: (value, path, errors) => {
-      const found = choices.find((choice) => choice === value);
-      if (found !== undefined) return found;
-      const hint = typeof value === 'string' ? didYouMean(value, choices) : '';
-      return fail(errors, `${path} must be one of ${choices.join(', ')}, got ${show(value)}${hint}`);
-    },
+  const findError = (value: unknown): string | undefined => {
+    if (choices.includes(value as T)) return undefined;
+    const hint = typeof value === 'string' ? didYouMean(value, choices) : '';
+    return `must be one of ${choices.join(', ')}, got ${describeValue(value)}${hint}`;
   };
+  return custom(findError, { type: 'string', enum: choices });
 }
 
-/** Anything `accepts` agrees with; `expected` completes "must be …". */
+/** A value that `accepts` returns true for; `expected` completes "must be …". */
 export function matching<T>(
   expected: string,
   accepts: ((value: unknown) => value is T) | ((value: unknown) => boolean),
   schema: JsonSchema = {},
 ): Shape<T> {
-  return {
+  return custom(
+    (value) => (accepts(value) ? undefined : `must be ${expected}, got ${describeValue(value)}`),
     schema,
-    read: (value, path, errors) =>
-      accepts(value) ? (value as T) : fail(errors, `${path} must be ${expected}, got ${show(value)}`),
-  };
+  );
 }
 
-/** The same for values that must never appear in a message. */
+/** Like `matching`, but messages do not show the value. */
 export function secret<T>(expected: string, accepts: (value: unknown) => value is T): Shape<T> {
   return custom((value) => (accepts(value) ? undefined : `must be ${expected} (its value is not shown)`));
 }
 
-/** `findError` returns what is wrong, as a phrase that follows the path. */
+/** `findError` returns what is wrong as a phrase that follows the path, such as "must not be empty". */
 export function custom<T>(
   findError: (value: unknown) => string | undefined,
   schema: JsonSchema = {},
@@ -172,7 +162,7 @@ export function custom<T>(
   };
 }
 
-/** What `read` returns; the message of what it throws is the error. */
+/** Parses with `read`; the message of an error that it throws becomes the validation error. */
 export function throwing<T>(read: (value: unknown) => T, schema: JsonSchema = {}): Shape<T> {
   return { schema, read: (value, path, errors) => attempt(() => read(value), errors, `${path}: `) };
 }
@@ -184,7 +174,7 @@ export function listOf<T>(item: Shape<T>, { min = 1, max = Infinity } = {}): Sha
     read: (value, path, errors) => {
       if (!Array.isArray(value) || value.length < min) {
         const least = min === 0 ? '' : ' with at least one entry';
-        return fail(errors, `${path} must be a list${least}, got ${show(value)}`);
+        return fail(errors, `${path} must be a list${least}, got ${describeValue(value)}`);
       }
       if (value.length > max)
         return fail(errors, `${path} must have at most ${max} entries, got ${value.length}`);
@@ -194,7 +184,7 @@ export function listOf<T>(item: Shape<T>, { min = 1, max = Infinity } = {}): Sha
   };
 }
 
-/** A list, or one value for a list of one. */
+/** A list, or a single value, which is read as a list of one. */
 export function oneOrMore<T>(item: Shape<T>, max: number): Shape<readonly T[]> {
   const list = listOf(item, { max });
   return {
@@ -207,7 +197,7 @@ export function oneOrMore<T>(item: Shape<T>, max: number): Shape<readonly T[]> {
   };
 }
 
-/** An object with some of these keys and no others. `rejected` explains keys that people try on purpose. */
+/** An object whose keys are optional; other keys are errors. `rejected`: messages for known keys that are not allowed. */
 export function object<T extends object>(
   shapes: Shapes<T>,
   { rejected = {} }: { rejected?: Readonly<Record<string, string>> } = {},
@@ -217,9 +207,7 @@ export function object<T extends object>(
   return {
     schema: { type: 'object', properties, required: [], additionalProperties: false },
     read: (value, path, errors) => {
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-        return fail(errors, `${path} must be an object, got ${show(value)}`);
-      }
+      if (!isRecord(value)) return fail(errors, `${path} must be an object, got ${describeValue(value)}`);
       const read: Record<string, unknown> = {};
       for (const [key, entry] of Object.entries(value)) {
         if (entry === undefined) continue;
@@ -234,7 +222,7 @@ export function object<T extends object>(
   };
 }
 
-/** The same object with keys that must be there; the texts say what to set them to. */
+/** The same object with required keys; the texts say what to set them to. */
 export function requiring<T extends object, K extends keyof T & string>(
   shape: Shape<Partial<T>>,
   required: Readonly<Record<K, string>>,
@@ -253,29 +241,27 @@ export function requiring<T extends object, K extends keyof T & string>(
   };
 }
 
-/** An object whose values are texts that `findError` agrees with. No message contains a value. */
+/** An object of strings; `findError` returns what is wrong with an entry. Messages do not show values. */
 export function textMap(
   findError: (key: string, value: string) => string | undefined,
 ): Shape<Record<string, string>> {
   return {
     schema: { type: 'object', additionalProperties: { type: 'string' } },
     read: (value, path, errors) => {
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-        return fail(errors, `${path} must be an object of strings, got ${kindOf(value)}`);
-      }
+      if (!isRecord(value)) return fail(errors, `${path} must be an object of strings, got ${kindOf(value)}`);
       for (const [key, entry] of Object.entries(value)) {
-        const error = possiblyEmptyTextError(entry) ?? findError(key, entry as string);
+        const error = findPossiblyEmptyTextError(entry) ?? findError(key, entry as string);
         if (error !== undefined) errors.push(`${path}.${key} ${error}`);
       }
-      return { ...value };
+      return { ...value } as Record<string, string>;
     },
   };
 }
 
-export const possiblyEmptyText = custom<string>(possiblyEmptyTextError, { type: 'string' });
+export const possiblyEmptyText = custom<string>(findPossiblyEmptyTextError, { type: 'string' });
 
-function possiblyEmptyTextError(value: unknown): string | undefined {
-  return value === '' ? undefined : textFault(value, Infinity);
+function findPossiblyEmptyTextError(value: unknown): string | undefined {
+  return value === '' ? undefined : findTextError(value, Infinity);
 }
 
 export function nullable<T>(shape: Shape<T>): Shape<T | null> {
@@ -285,16 +271,16 @@ export function nullable<T>(shape: Shape<T>): Shape<T | null> {
   };
 }
 
-/** Checks or converts what was read. Keys of an object that failed by themselves are absent. */
+/** Converts a valid value, or checks it further. Invalid keys of an object are absent from `value`. */
 export function refine<T, U>(
   shape: Shape<T>,
-  to: (value: T, path: string, errors: string[]) => U | undefined,
+  convert: (value: T, path: string, errors: string[]) => U | undefined,
 ): Shape<U> {
   return {
     schema: shape.schema,
     read: (value, path, errors) => {
       const read = shape.read(value, path, errors);
-      return read === undefined ? undefined : to(read, path, errors);
+      return read === undefined ? undefined : convert(read, path, errors);
     },
   };
 }
@@ -306,16 +292,19 @@ export function described<T>(shape: Shape<T>, description: string): Shape<T> {
 
 /** Reads text from the command line or an environment variable: `'5'` is a number where one is expected, `'a,b'` a list. */
 export function fromText<T>(shape: Shape<T>): Shape<T> {
-  return { ...shape, read: (value, path, errors) => shape.read(untext(value, shape.schema), path, errors) };
+  return {
+    ...shape,
+    read: (value, path, errors) => shape.read(parseText(value, shape.schema), path, errors),
+  };
 }
 
-function untext(value: unknown, schema: JsonSchema): unknown {
+function parseText(value: unknown, schema: JsonSchema): unknown {
   if (typeof value !== 'string') return value;
   const { type, items = {} } = schema.anyOf?.[0] ?? schema;
   if ((type === 'integer' || type === 'number') && /^-?\d+(\.\d+)?$/.test(value)) return Number(value);
   if (type !== 'array') return value;
   const parts = value.split(',').map((part) => part.trim());
-  return parts.filter((part) => part !== '').map((part) => untext(part, items));
+  return parts.filter((part) => part !== '').map((part) => parseText(part, items));
 }
 
 function attempt<T>(read: () => T, errors: string[], prefix = ''): T | undefined {
@@ -331,15 +320,7 @@ function fail(errors: string[], error: string): undefined {
   return undefined;
 }
 
-function show(value: unknown): string {
-  // Redacted before it is cut: the cut may remove what a password is recognized by.
-  if (typeof value === 'string') return `'${redactCredentials(value).slice(0, 80)}'`;
-  if (typeof value === 'function') return 'a function';
-  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
-  return typeof value === 'object' && value !== null ? 'an object' : String(value);
-}
-
-/** For values that must not appear in a message. */
+/** For messages that must not show the value. */
 export function kindOf(value: unknown): string {
   if (value === null || value === undefined) return String(value);
   return Array.isArray(value) ? 'a list' : `a value of type ${typeof value}`;

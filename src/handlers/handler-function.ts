@@ -2,11 +2,11 @@ import { ChronosError } from '../domain/errors.js';
 import type { HandlerFunction } from './handler.js';
 
 /**
- * Turns a function, a class or an object into one function. A class is used through its static `handle`, else through
- * `handle` or `execute` of a new instance per job.
+ * Turns a registered function, class or object into a function. Of a class it calls the static `handle`, or else `handle`
+ * or `execute` of a new instance per job.
  */
 export function toHandlerFunction(taskType: string, handler: unknown): HandlerFunction<unknown> {
-  // Called as a method, so that `this` is the class or the object.
+  // A method call, so that `this` is the class or the object.
   if (hasMethod(handler, 'handle')) return (payload, job) => handler.handle(payload, job);
   if (isHandlerClass(handler)) return fromInstances(handler as new () => unknown);
   if (typeof handler === 'function' && !isClassSyntax(handler)) return handler as HandlerFunction<unknown>;
@@ -25,7 +25,7 @@ function fromInstances(handlerClass: new () => unknown): HandlerFunction<unknown
   };
 }
 
-/** True for a class that `dispatch` and `registerHandler` accept in place of a name. */
+/** True for a class that `dispatch` and `registerHandler` accept instead of a task type. */
 export function isHandlerClass(value: unknown): boolean {
   if (typeof value !== 'function') return false;
   const prototype: unknown = value.prototype;

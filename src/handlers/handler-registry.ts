@@ -11,18 +11,18 @@ import { isHandlerClass, taskTypeOf, toHandlerFunction } from './handler-functio
 import type { HandlerFunction } from './handler.js';
 import type { HandlerHooks } from './hooks.js';
 
-/** What a definition adds to the task type of its name. */
+/** What a definition adds to the task type with its name. */
 export interface DefinedTask {
   readonly options: ResolvedHandlerOptions;
   readonly hooks: HandlerHooks;
   readonly defaults: TaskDefaults;
-  /** The task type whose handler it runs; undefined when it has a handler of its own. */
+  /** The task type whose handler runs its jobs; undefined if the definition has its own handler. */
   readonly handledBy: string | undefined;
   /** False if this process must not run its jobs; they wait for another process. */
   readonly isServed: boolean;
 }
 
-/** Values for a dispatch by a definition's name that leaves them out. */
+/** Used when a definition is dispatched by name without these values. */
 export interface TaskDefaults {
   readonly payload: unknown;
   readonly queue: string | null;
@@ -30,11 +30,12 @@ export interface TaskDefaults {
   readonly maxRunningTime: number | null;
 }
 
+/** A handler with the options and hooks of the definition that runs it, if any. */
 export interface RegisteredHandler {
   readonly run: HandlerFunction<unknown>;
   readonly options: ResolvedHandlerOptions;
-  readonly hooks?: HandlerHooks;
-  readonly defaults?: TaskDefaults;
+  readonly hooks: HandlerHooks | undefined;
+  readonly settings: TaskSettings;
 }
 
 /** How this process runs jobs of one task type. A job may override `timeout` and `retries`. Times in milliseconds. */
@@ -46,10 +47,10 @@ export interface TaskSettings {
   readonly settlesImmediately: boolean;
 }
 
-interface Entry extends RegisteredHandler {
+interface Entry extends Pick<RegisteredHandler, 'run' | 'options'> {
   /** The function, class or object that was registered. */
   readonly source: unknown;
-  /** Comes with Chronos; the application may register its own handler under the same name. */
+  /** The application may replace a built-in handler. */
   readonly builtIn: boolean;
 }
 
@@ -57,63 +58,60 @@ interface Entry extends RegisteredHandler {
 export class HandlerRegistry {
   readonly #entries = new Map<string, Entry>();
   readonly #defined = new Map<string, DefinedTask>();
-  readonly #resolved = new Map<string, Resolved>();
+  readonly #resolved = new Map<string, RegisteredHandler>();
   readonly #defaults: TaskSettings;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<() => unknown>();
   #definitions: { freeze(name: string): void } | undefined;
 
-  /** `options`: the settings of task types that do not set their own. */
-  constructor({
-    lockTimeout,
-    timeout,
-    retries,
-  }: Pick<ResolvedOptions, 'lockTimeout' | 'timeout' | 'retries'>) {
+  constructor(options: Pick<ResolvedOptions, 'lockTimeout' | 'timeout' | 'retries'>) {
+    const { lockTimeout, timeout, retries } = options;
     this.#defaults = { lease: lockTimeout, timeout, retries, settlesImmediately: false };
   }
 
   /** The task types whose jobs this process runs. */
   get taskTypes(): string[] {
-    const own = [...this.#entries.keys()].filter(
-      (taskType) => this.#defined.get(taskType)?.isServed !== false,
+    const names = new Set([...this.#entries.keys(), ...this.#defined.keys()]);
+    return [...names].filter(
+      (name) => this.#defined.get(name)?.isServed !== false && this.get(name) !== undefined,
     );
-    const borrowed = [...this.#defined].filter(
-      ([name, { isServed }]) =>
-        isServed && !this.#entries.has(name) && this.#entries.has(this.#findHandlerName(name)),
-    );
-    return [...own, ...borrowed.map(([name]) => name)];
   }
 
-  /** True if the application registered or defined something, besides the built-in handlers. */
+  /** True if the application registered a handler or a definition. */
   get isUsed(): boolean {
     return this.#defined.size > 0 || [...this.#entries.values()].some(({ builtIn }) => !builtIn);
   }
 
+  /** Cached, because every job calls it several times. */
   get(taskType: string): RegisteredHandler | undefined {
-    return this.#resolve(taskType)?.handler;
+    const cached = this.#resolved.get(taskType);
+    if (cached !== undefined) return cached;
+    const entry = this.#entries.get(this.#findHandlerName(taskType));
+    if (entry === undefined) return undefined;
+    const defined = this.#defined.get(taskType);
+    const options = { ...entry.options, ...defined?.options };
+    const settings = toSettings(options, this.#defaults);
+    const handler = { run: entry.run, options, hooks: defined?.hooks, settings };
+    this.#resolved.set(taskType, handler);
+    return handler;
   }
 
   /** The Scheduler's options, overridden by those of the handler and the definition. */
   settingsFor(taskType: string): TaskSettings {
-    return this.#resolve(taskType)?.settings ?? this.#defaults;
+    return this.get(taskType)?.settings ?? this.#defaults;
   }
 
-  /** Known even if this process has no handler for the task type. */
+  /** Available even if this process has no handler for the task type. */
   defaultsOf(taskType: string): TaskDefaults | undefined {
     return this.#defined.get(taskType)?.defaults;
   }
 
   /** Calls the listener after each new handler or definition. Returns a function that unsubscribes. */
-  onChange(listener: () => void): () => void {
-    const subscription = (): void => {
-      listener();
-    };
-    this.#listeners.add(subscription);
-    return () => {
-      this.#listeners.delete(subscription);
-    };
+  onChange(listener: () => unknown): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
-  /** Definitions take effect when they are frozen; the first dispatch by name freezes one. */
+  /** A definition takes effect when it is frozen, at the latest by the first dispatch by name. */
   attachDefinitions(definitions: { freeze(name: string): void }): void {
     this.#definitions = definitions;
   }
@@ -124,9 +122,7 @@ export class HandlerRegistry {
   }
 
   registerBuiltIn(taskType: string, run: HandlerFunction<unknown>): void {
-    if (this.#entries.has(taskType)) return;
     this.#entries.set(taskType, { run, options: {}, source: run, builtIn: true });
-    this.#resolved.clear();
   }
 
   /** `(taskType, handler, options)`, or `(handlerClass, options)`: then the name of the class is the task type. */
@@ -140,24 +136,22 @@ export class HandlerRegistry {
     assertTaskType(taskType);
     const known = this.#entries.get(taskType);
     if (known !== undefined && known.source === handler && options === undefined) return;
-    const borrowed = this.#defined.get(taskType)?.handledBy;
-    if (borrowed !== undefined && borrowed !== taskType) throw handlerExists(taskType);
-    if (known !== undefined && !known.builtIn && known.source !== handler) throw handlerExists(taskType);
-    const entry = {
+    const runsAnother = (this.#defined.get(taskType)?.handledBy ?? taskType) !== taskType;
+    const isDifferent = known !== undefined && !known.builtIn && known.source !== handler;
+    if (runsAnother || isDifferent) throw handlerExists(taskType);
+    this.#entries.set(taskType, {
       run: toHandlerFunction(taskType, handler),
       options: resolveHandlerOptions(taskType, options ?? {}),
       source: handler,
       builtIn: false,
-    };
-    this.#entries.set(taskType, entry);
+    });
     this.#changed();
   }
 
   /** Adds a definition. Its handler may be registered before or after. */
   define(taskType: string, task: DefinedTask): void {
-    if (task.handledBy !== undefined && task.handledBy !== taskType && this.#entries.has(taskType)) {
-      throw handlerExists(taskType);
-    }
+    const runsAnother = (task.handledBy ?? taskType) !== taskType;
+    if (runsAnother && this.#entries.has(taskType)) throw handlerExists(taskType);
     this.#defined.set(taskType, task);
     this.#changed();
   }
@@ -167,43 +161,17 @@ export class HandlerRegistry {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Cached, because every job asks several times. */
-  #resolve(taskType: string): Resolved | undefined {
-    const cached = this.#resolved.get(taskType);
-    if (cached !== undefined) return cached;
-    const entry = this.#entries.get(this.#findHandlerName(taskType));
-    if (entry === undefined) return undefined;
-    const handler = combine(entry, this.#defined.get(taskType));
-    const resolved = { handler, settings: toSettings(handler.options, this.#defaults) };
-    this.#resolved.set(taskType, resolved);
-    return resolved;
-  }
-
-  /** Follows definitions that run another task type, which may be a definition too. Ends if they form a circle. */
+  /** Follows definitions that run another task type, which may be a definition too. Stops at a cycle. */
   #findHandlerName(taskType: string): string {
     const seen = new Set<string>();
     let name = taskType;
-    for (
-      let next = this.#defined.get(name)?.handledBy;
-      next !== undefined && !seen.has(next);
-      next = this.#defined.get(name)?.handledBy
-    ) {
+    for (;;) {
+      const next = this.#defined.get(name)?.handledBy;
+      if (next === undefined || seen.has(next)) return name;
       seen.add(next);
       name = next;
     }
-    return name;
   }
-}
-
-interface Resolved {
-  readonly handler: RegisteredHandler;
-  readonly settings: TaskSettings;
-}
-
-function combine(entry: Entry, defined: DefinedTask | undefined): RegisteredHandler {
-  if (defined === undefined) return entry;
-  const { hooks, defaults, options } = defined;
-  return { run: entry.run, hooks, defaults, options: { ...entry.options, ...options } };
 }
 
 function toSettings(options: ResolvedHandlerOptions, defaults: TaskSettings): TaskSettings {
@@ -218,18 +186,17 @@ function toSettings(options: ResolvedHandlerOptions, defaults: TaskSettings): Ta
 function handlerExists(taskType: string): ChronosError {
   return new ChronosError(
     'HANDLER_EXISTS',
-    `a different handler is already registered for '${taskType}'. All jobs of a task type run the same handler: register it once and put what differs into the payload; give classes that share a name different static taskTypes`,
+    `a different handler is already registered for '${taskType}'. A task type has one handler: register it once and put what differs into the payload, or give classes with the same name different static taskTypes`,
   );
 }
 
-/** A registry with the handlers of the options and the built-in ones, which the application may replace. */
+/** A registry with the built-in handlers and those of the option `taskHandlers`. */
 export function createHandlerRegistry(options: ResolvedOptions, channel: EventChannel): HandlerRegistry {
   const registry = new HandlerRegistry(options);
   const environment = inheritedEnvironment();
   registry.registerBuiltIn('shell', shellHandler({ files: options.shellFiles, environment }));
   registry.registerBuiltIn('url', urlHandler({ hosts: options.urlHosts }));
   registry.registerBuiltIn('event', eventHandler(channel));
-  for (const [taskType, handler] of Object.entries(options.taskHandlers))
-    registry.register(taskType, handler);
+  for (const entry of Object.entries(options.taskHandlers)) registry.register(...entry);
   return registry;
 }

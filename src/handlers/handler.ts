@@ -1,6 +1,6 @@
 import type { JobDocument } from '../domain/job/job.js';
 
-/** What a handler receives besides the payload. */
+/** The job, as the second argument of its handler. */
 export type JobContext = Readonly<
   Pick<
     JobDocument,
@@ -36,18 +36,18 @@ export type JobContext = Readonly<
 
 export type HandlerFunction<P> = (payload: P, job: JobContext) => unknown;
 
-/** A class whose instances run one job each. `execute` returns false to fail the attempt. */
-export type HandlerClass<P> =
-  | ((abstract new (...args: never[]) => object) & {
-      handle(payload: P, job: JobContext): unknown;
-      taskType?: string;
-    })
-  | ((new () => { handle(payload: P, job: JobContext): unknown }) & { taskType?: string })
-  | ((new () => { execute(job: JobContext): boolean | Promise<boolean> }) & { taskType?: string });
-
-/** An object with a `handle` method. */
 export interface HandlerObject<P> {
   handle(payload: P, job: JobContext): unknown;
 }
+
+/**
+ * A class with a static `handle`, or with `handle` or `execute` on its instances, one per job. `execute` returns false to
+ * fail the attempt.
+ */
+export type HandlerClass<P> = { taskType?: string } & (
+  | ((abstract new (...args: never[]) => object) & HandlerObject<P>)
+  | (new () => HandlerObject<P>)
+  | (new () => { execute(job: JobContext): boolean | Promise<boolean> })
+);
 
 export type Handler<P> = HandlerFunction<P> | HandlerClass<P> | HandlerObject<P>;

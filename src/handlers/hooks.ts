@@ -17,7 +17,7 @@ export interface HandlerHooks {
   readonly after: readonly Hook[];
 }
 
-/** Why a filter keeps the job from running; undefined if none does. Every `when` must be true, and no `skip`. */
+/** Why a filter skips the job; undefined if it may run: every `when` returns true and every `skip` false. */
 export async function findSkipReason(
   { when, skip }: HandlerHooks,
   payload: unknown,
@@ -37,26 +37,23 @@ export interface HookError {
   readonly error: Error;
 }
 
-/** Runs `onSuccess` or `onError`, then `after`. A hook that throws changes neither the other hooks nor the outcome. */
+/** Runs `onSuccess` or `onError`, then `after`. If a hook throws, the others still run and the outcome stays. */
 export class AfterHooks {
   readonly errors: HookError[] = [];
-  readonly #calls: readonly (readonly [hook: string, call: () => unknown])[];
+  readonly #calls: [hook: string, call: () => unknown][] = [];
   #current: string | undefined;
 
   constructor(hooks: HandlerHooks, outcome: Outcome, payload: unknown, job: JobContext) {
-    const after = hooks.after.map((hook) => ['after', () => hook(payload, job)] as const);
+    const add = (hook: string, call: () => unknown): unknown => this.#calls.push([hook, call]);
     if (outcome.kind === 'completed') {
-      const { result } = outcome;
-      const calls = hooks.onSuccess.map((hook) => ['onSuccess', () => hook(payload, job, result)] as const);
-      this.#calls = [...calls, ...after];
+      for (const hook of hooks.onSuccess) add('onSuccess', () => hook(payload, job, outcome.result));
     } else if (outcome.kind === 'failed' || outcome.kind === 'retry') {
-      const { error } = outcome;
-      const calls = hooks.onError.map((hook) => ['onError', () => hook(error, payload, job)] as const);
-      this.#calls = [...calls, ...after];
-    } else this.#calls = after;
+      for (const hook of hooks.onError) add('onError', () => hook(outcome.error, payload, job));
+    }
+    for (const hook of hooks.after) add('after', () => hook(payload, job));
   }
 
-  /** The name of the hook that has not ended yet. */
+  /** The name of the hook that is running. */
   get current(): string | undefined {
     return this.#current;
   }

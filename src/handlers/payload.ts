@@ -5,11 +5,11 @@ import { copyPlainData } from '../domain/plain-data.js';
 import type { Shape } from '../domain/validation.js';
 import { bsonSize } from '../store/bson.js';
 
-/** Copies a payload that MongoDB stores and returns unchanged. Throws INVALID_PAYLOAD with every reason why it cannot. */
+/** Returns a copy that MongoDB stores and returns unchanged. Throws INVALID_PAYLOAD with every problem of the payload. */
 export function checkedPayload(what: string, payload: unknown, maxBytes: number): unknown {
   const copied = copyPlainData(payload, 'payload');
-  if ('faults' in copied) {
-    const errors = copied.faults.map(({ path, fault }) => `\n  - ${path} ${fault}`);
+  if ('errors' in copied) {
+    const errors = copied.errors.map((error) => `\n  - ${error}`);
     throw new ChronosError('INVALID_PAYLOAD', `${what} cannot be stored:${errors.join('')}`);
   }
   const size = bsonSize(copied.copy);
@@ -22,7 +22,7 @@ export function checkedPayload(what: string, payload: unknown, maxBytes: number)
   return copied.copy;
 }
 
-/** Returns the output of the handler's schema. Throws one error that lists every issue. */
+/** Returns the output of the handler's schema. Throws one INVALID_PAYLOAD error with every issue. */
 export async function applySchema(
   taskType: string,
   schema: StandardSchemaV1,
@@ -33,11 +33,11 @@ export async function applySchema(
   const issues = checked.issues.map(({ path, message }) => `\n  - ${showPath(path)}: ${message}`);
   throw new UnrecoverableError(
     'INVALID_PAYLOAD',
-    `the payload for '${taskType}' does not fit its schema:${issues.join('')}`,
+    `the payload for '${taskType}' does not match its schema:${issues.join('')}`,
   );
 }
 
-/** Reads the payload of a built-in handler. A retry would not help, so the error is final. */
+/** Parses the payload of a built-in handler. Its error is not retried. */
 export function parsePayload<T>(shape: Shape<T>, payload: unknown, expected: string): T {
   const errors: string[] = [];
   const value = shape.read(payload, 'payload', errors);

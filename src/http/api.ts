@@ -3,9 +3,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../domain/clock.js';
 import { withAudit } from '../operations/audit.js';
 import { systemClock } from '../runtime/system-clock.js';
-import { API, describe } from './openapi.js';
+import { API, createDocument } from './openapi.js';
 import { HttpProblem } from './problem.js';
-import { assertContentType, authorize, type Tokens } from './request-guards.js';
+import { assertContentType, authorize, requireRole, type Tokens } from './request-guards.js';
 import type { AppContext, CallContext, Route } from './route.js';
 import { bulkRoutes } from './routes/bulk.js';
 import { executionRoutes, jobRoutes } from './routes/jobs.js';
@@ -13,7 +13,7 @@ import { scheduleRoutes } from './routes/schedules.js';
 import { systemRoutes } from './routes/system.js';
 import { emptyRequest } from './schemas/schema.js';
 
-/** The JSON API, in the order of its document. */
+/** In the order of the OpenAPI document. */
 export const ROUTES: readonly Route[] = [
   ...systemRoutes,
   ...jobRoutes,
@@ -25,17 +25,8 @@ export const ROUTES: readonly Route[] = [
 /** Adds the JSON API and its OpenAPI document. */
 export function addApi(app: FastifyInstance, context: AppContext, tokens: Tokens): void {
   for (const route of ROUTES) addRoute(app, context, tokens, route);
-  const document = describe(ROUTES);
-  app.get(
-    `${API}/openapi.json`,
-    {
-      onRequest: (request, _, done) => {
-        authorize(tokens, 'read', request);
-        done();
-      },
-    },
-    () => document,
-  );
+  const document = createDocument(ROUTES);
+  app.get(`${API}/openapi.json`, requireRole(tokens, 'read'), () => document);
 }
 
 function addRoute(app: FastifyInstance, context: AppContext, tokens: Tokens, route: Route): void {
@@ -92,13 +83,13 @@ async function callRoute(
   if (!isRecorded) {
     log?.warn(
       { ...action, ...before },
-      `${route.operationId} succeeded, but the audit collection has only its attempt`,
+      `${route.operationId} succeeded, but only its attempt is in the audit collection: writing the result failed`,
     );
   }
   return result;
 }
 
-/** A request to a stopping scheduler would open its connection again; one to a starting scheduler would hang. */
+/** A request would reopen the connection of a stopping scheduler, and would hang while the scheduler starts. */
 function assertAvailable({ scheduler, stopping }: AppContext): void {
   if (scheduler.state === 'Starting')
     throw new HttpProblem(503, 'WORKER_STARTING', 'the worker is starting: try again in a moment');
@@ -107,7 +98,7 @@ function assertAvailable({ scheduler, stopping }: AppContext): void {
 }
 
 export interface RequestScope {
-  /** Not the request: that is closed as soon as its body has been read. */
+  /** Not the request, which closes as soon as its body has been read. */
   response: Pick<ServerResponse, 'destroyed' | 'writableFinished' | 'once' | 'off'>;
   stopping: AbortSignal;
   timeoutMs: number;
@@ -115,8 +106,8 @@ export interface RequestScope {
 }
 
 /**
- * Runs `work` with a signal that is aborted when the client disconnects, the worker stops, or the time is up. All
- * listeners are removed afterwards, because `stopping` lives as long as the process.
+ * Runs `work` with a signal that is aborted when the client disconnects, the worker stops, or the time is up. Listeners
+ * are removed afterwards: `stopping` outlives the request.
  */
 export async function withRequestSignal<T>(
   { response, stopping, timeoutMs, clock }: RequestScope,
@@ -134,8 +125,7 @@ export async function withRequestSignal<T>(
   try {
     return await work(controller.signal);
   } finally {
-    // Also ends the sleep.
-    abort();
+    abort(); // also ends the sleep
     response.off('close', onClose);
     stopping.removeEventListener('abort', abort);
   }

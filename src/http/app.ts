@@ -11,9 +11,9 @@ import { addSecurityHeaders, assertLoopbackHost, assertPath, Tokens } from './re
 import type { AppContext } from './route.js';
 
 const BODY_LIMIT = 1024 * 1024;
-/** Of a percent-encoded id; the schema checks the length of the id itself. */
+/** Ids are percent-encoded here; the schema checks the length of the decoded id. */
 const MAX_PARAMETER_LENGTH = 8000;
-/** A bulk change ends by itself before the time of its handler is up. */
+/** Bulk changes stop by themselves before `handlerTimeout`. */
 const TIMEOUTS_MS = {
   requestTimeout: 15_000,
   handlerTimeout: 45_000,
@@ -23,9 +23,11 @@ const TIMEOUTS_MS = {
 const MAX_CONNECTIONS = 256;
 const REQUEST_ID = /^[\w.-]{1,64}$/;
 
-/** The server with all its routes; it does not listen yet. */
+/** Creates the server with all routes. The caller starts it with listen(). */
 export function createApp(context: AppContext): FastifyInstance {
   const { options, log } = context;
+  const onError = (error: Error, request: FastifyRequest, reply: FastifyReply): void =>
+    sendProblem(error, request, reply, log);
   const app = fastify({
     ...TIMEOUTS_MS,
     bodyLimit: BODY_LIMIT,
@@ -35,9 +37,7 @@ export function createApp(context: AppContext): FastifyInstance {
     routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH },
     genReqId: ({ headers: { 'x-request-id': id } }) =>
       typeof id === 'string' && REQUEST_ID.test(id) ? id : randomUUID(),
-    frameworkErrors: (error, request, reply) => {
-      sendProblem(error, request, reply, log);
-    },
+    frameworkErrors: onError,
     clientErrorHandler: answerUnparsable,
   });
   app.server.maxConnections = MAX_CONNECTIONS;
@@ -51,16 +51,11 @@ export function createApp(context: AppContext): FastifyInstance {
     if (isPrivate) assertLoopbackHost(request.headers.host);
     done();
   });
-  app.setErrorHandler((error: Error, request, reply) => {
-    sendProblem(error, request, reply, log);
-  });
+  app.setErrorHandler(onError);
   app.setNotFoundHandler(({ method, url }) => {
     const path = url.split('?')[0] ?? '';
-    throw new HttpProblem(
-      404,
-      'NO_SUCH_ROUTE',
-      `there is nothing at ${method} ${path}: see /api/v1/openapi.json`,
-    );
+    const detail = `there is no route ${method} ${path}: /api/v1/openapi.json lists all routes`;
+    throw new HttpProblem(404, 'NO_SUCH_ROUTE', detail);
   });
   const tokens = new Tokens(options.token, options.readToken);
   addHealth(app, context, tokens);
@@ -86,10 +81,10 @@ function validateStrictly(app: FastifyInstance): void {
     removeAdditional: false,
     useDefaults: false,
   } as const;
-  const body = new Ajv2020({ ...common, coerceTypes: false });
-  const textual = new Ajv2020({ ...common, coerceTypes: true });
+  const strict = new Ajv2020({ ...common, coerceTypes: false });
+  const coercing = new Ajv2020({ ...common, coerceTypes: true });
   app.setValidatorCompiler<object>(({ schema, httpPart }) =>
-    (httpPart === 'body' ? body : textual).compile(schema),
+    (httpPart === 'body' ? strict : coercing).compile(schema),
   );
 }
 

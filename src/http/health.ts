@@ -1,21 +1,21 @@
 import type { FastifyInstance } from 'fastify';
 import type { LifecycleState } from '../domain/events.js';
 import type { Health } from '../metrics/attach.js';
-import { authorize, type Tokens } from './request-guards.js';
+import { requireRole, type Tokens } from './request-guards.js';
 import type { AppContext } from './route.js';
 import { boolean, enumOf, list, nullable, number, response, string } from './schemas/schema.js';
 import { state } from './schemas/system.js';
 
 const MIN_CYCLE_AGE_MS = 30_000;
-const HEARTBEATS_PER_CYCLE = 3;
+const MAX_CYCLE_HEARTBEATS = 3;
 
-/** Health and metrics. None of these routes queries the database, so they also answer during an outage. */
+/** Health and metrics. These routes do not query the database, so they also work during an outage. */
 export function addHealth(
   app: FastifyInstance,
   { scheduler, options, metrics }: AppContext,
   tokens: Tokens,
 ): void {
-  const maxCycleAge = (): number => options.maxCycleAge ?? threeHeartbeats(scheduler);
+  const maxCycleAge = (): number => options.maxCycleAge ?? defaultMaxCycleAge(scheduler);
   app.get('/healthz', { schema: { response: { 200: alive } } }, () => ({ status: 'alive' }));
   app.get('/readyz', { schema: { response: { 200: readiness, 503: readiness } } }, (_, reply) => {
     const health = metrics.health();
@@ -25,23 +25,14 @@ export function addHealth(
     const result = toReadiness(health, limits);
     return reply.code(result.status === 'ready' ? 200 : 503).send(result);
   });
-  app.get(
-    '/metrics',
-    {
-      onRequest: (request, _, done) => {
-        authorize(tokens, 'read', request);
-        done();
-      },
-    },
-    async (_, reply) => reply.type(metrics.contentType).send(await metrics.text()),
+  app.get('/metrics', requireRole(tokens, 'read'), async (_, reply) =>
+    reply.type(metrics.contentType).send(await metrics.text()),
   );
 }
 
-function threeHeartbeats({ operations }: AppContext['scheduler']): number {
-  return Math.max(
-    MIN_CYCLE_AGE_MS,
-    HEARTBEATS_PER_CYCLE * operations.configuration().options.heartbeatInterval,
-  );
+function defaultMaxCycleAge({ operations }: AppContext['scheduler']): number {
+  const { heartbeatInterval } = operations.configuration().options;
+  return Math.max(MIN_CYCLE_AGE_MS, MAX_CYCLE_HEARTBEATS * heartbeatInterval);
 }
 
 /** In milliseconds. */
@@ -74,7 +65,7 @@ export const readiness = response<Readiness>({
 
 export const alive = response<{ status: string }>({ status: string() });
 
-/** A worker that is not Running has only that reason: the others would follow from it. */
+/** If the worker is not Running, that is the only reason: the others would be consequences of it. */
 export function toReadiness(health: Health, limits: ReadinessLimits): Readiness {
   const { state, uptime, isConnected, loopLag, sinceGoodCycle } = health;
   const reasons = state === 'Running' ? findReasons(health, limits) : [`the worker is ${state}, not Running`];

@@ -12,17 +12,17 @@ export const problem = response<ProblemDocument>({
   title: string(),
   status: number(),
   detail: string('what was expected, what was received, and what to do'),
-  code: string('stable: for programs'),
+  code: string('stable, for programs'),
   requestId: string(),
 });
 
-/** Every route may answer with these: invalid request, no token, wrong host, internal error, no database. */
+/** Error statuses of every route: invalid request, no token, wrong host, internal error, no database. */
 const COMMON_PROBLEMS = [400, 401, 421, 500, 503];
-/** Changes also with these: not allowed, too large, not JSON. */
+/** Further error statuses of routes that make changes: not allowed, too large, not JSON. */
 const CHANGE_PROBLEMS = [403, 413, 415];
 
-/** The OpenAPI 3.1 document, made from the schemas that validate requests and serialize responses. */
-export function describe(routes: readonly Route[]): Record<string, unknown> {
+/** The OpenAPI 3.1 document, built from the schemas that validate requests and serialize responses. */
+export function createDocument(routes: readonly Route[]): Record<string, unknown> {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of routes) {
     const path = (paths[`${API}${route.path}`] ??= {});
@@ -33,7 +33,8 @@ export function describe(routes: readonly Route[]): Record<string, unknown> {
     info: {
       title: 'Chronos',
       version: VERSION,
-      description: 'Shows and changes what a running system does, and who changed what.',
+      description:
+        'Inspect and control a running Chronos system. Every change is recorded in the audit collection.',
     },
     security: [{ token: [] }],
     paths: { ...paths, ...otherPaths() },
@@ -53,12 +54,12 @@ export function describe(routes: readonly Route[]): Record<string, unknown> {
 function operation(route: Route): Record<string, unknown> {
   const { operationId, summary, role, status = 200, problems = [], params, query, body } = route;
   const parameters = [...parametersIn('path', params), ...parametersIn('query', query)];
-  const special = [
+  const statuses = [
+    ...COMMON_PROBLEMS,
     ...((params ?? query ?? body) ? [422] : []),
     ...(role === 'operate' ? CHANGE_PROBLEMS : []),
     ...problems,
-  ];
-  const statuses = [...COMMON_PROBLEMS, ...special].sort((a, b) => a - b);
+  ].sort((a, b) => a - b);
   return {
     operationId,
     summary,
@@ -66,7 +67,7 @@ function operation(route: Route): Record<string, unknown> {
     ...(parameters.length > 0 && { parameters }),
     ...(body && { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
     responses: {
-      [status]: json('done', route.response),
+      [status]: json('success', route.response),
       ...Object.fromEntries(statuses.map((one) => [one, problemResponse])),
     },
   };
@@ -97,7 +98,7 @@ function otherPaths(): Record<string, unknown> {
   return {
     '/healthz': get(
       'isAlive',
-      'Whether the process is alive: its event loop answers',
+      'Whether the process is alive: its event loop responds',
       { 200: json('alive', alive) },
       open,
     ),
@@ -109,7 +110,7 @@ function otherPaths(): Record<string, unknown> {
     ),
     '/metrics': get(
       'readMetrics',
-      'All metrics in the text format of Prometheus',
+      'All metrics in the Prometheus text format',
       {
         200: { description: 'metrics', content: { 'text/plain': { schema: string() } } },
         401: problemResponse,

@@ -16,7 +16,7 @@ export interface ProblemDocument {
 
 export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 
-const MAX_DETAIL_LENGTH = 2000;
+const MAX_DETAIL_BYTES = 2000;
 
 /** Thrown for errors of the HTTP layer itself. */
 export class HttpProblem extends Error {
@@ -31,7 +31,7 @@ export class HttpProblem extends Error {
   }
 }
 
-/** The HTTP status of an error of the scheduler. Codes that are not listed are internal errors: 500. */
+/** The HTTP status of each error code. Codes that are not listed are internal errors: 500. */
 const STATUSES: Partial<Record<ErrorCode, number>> = {
   INVALID_ARGUMENT: 422,
   INVALID_OPTIONS: 422,
@@ -60,8 +60,8 @@ const UNPARSABLE: Readonly<Record<string, readonly [status: string, code: string
 
 const TITLES: Readonly<Record<number, string>> = {
   400: 'The request does not match the OpenAPI document',
-  401: 'A token is needed',
-  403: 'This token may not do that',
+  401: 'A valid token is required',
+  403: 'This token does not allow that',
   404: 'Not found',
   409: 'The current state does not allow this',
   413: 'The body is too large',
@@ -78,24 +78,28 @@ interface FrameworkError extends Error {
   validationContext?: string;
 }
 
-/** `isUnexpected`: an error that belongs into the log. */
+/** `isUnexpected`: the error should be logged. */
 export function toProblem(
   error: Error,
   requestId: string,
 ): { problem: ProblemDocument; isUnexpected: boolean } {
-  const { status, code, detail } = explain(error);
+  const { status, code, detail } = toCause(error);
   const problem = {
     type: `urn:chronos:problem:${code}`,
     title: TITLES[status] ?? 'Something went wrong',
     status,
-    detail: truncateUtf8(redactCredentials(detail), MAX_DETAIL_LENGTH),
+    detail: truncateUtf8(redactCredentials(detail), MAX_DETAIL_BYTES),
     code,
     requestId,
   };
   return { problem, isUnexpected: status === 500 || code === 'AUDIT_UNWRITABLE' };
 }
 
-function explain(error: Error): { status: number; code: string; detail: string } {
+type Cause = Pick<ProblemDocument, 'status' | 'code' | 'detail'>;
+
+const UNEXPECTED = 'unexpected error: the log of the worker has the details under this request id';
+
+function toCause(error: Error): Cause {
   if (error instanceof HttpProblem) return { status: error.status, code: error.code, detail: error.message };
   if (error instanceof ChronosError) {
     const status = STATUSES[error.code] ?? 500;
@@ -106,37 +110,36 @@ function explain(error: Error): { status: number; code: string; detail: string }
       'MongoDB did not answer. It is unknown whether a change took effect: check before you repeat it';
     return { status: 503, code: 'MONGODB_UNREACHABLE', detail };
   }
-  return explainFramework(error);
+  return toFrameworkCause(error);
 }
 
-const UNEXPECTED = 'Unexpected error; the log of the worker has the details under the id of this request';
+const FRAMEWORK_CAUSES: Readonly<Record<number, Cause>> = {
+  413: { status: 413, code: 'BODY_TOO_LARGE', detail: 'the body must not be larger than 1 MB' },
+  415: { status: 415, code: 'NOT_JSON', detail: 'the content type must be application/json' },
+  503: {
+    status: 503,
+    code: 'TOO_SLOW',
+    detail:
+      'the request took too long. It is unknown whether a change took effect: check before you repeat it',
+  },
+};
 
-function explainFramework({ statusCode = 500, validation, validationContext, message }: FrameworkError): {
-  status: number;
-  code: string;
-  detail: string;
-} {
-  const [error] = validation ?? [];
-  if (error !== undefined) {
-    const { additionalProperty } = error.params ?? {};
+function toFrameworkCause(error: FrameworkError): Cause {
+  const { statusCode: status = 500, validation, validationContext = 'request', message } = error;
+  const [invalid] = validation ?? [];
+  if (invalid !== undefined) {
+    const { additionalProperty } = invalid.params ?? {};
     const which = typeof additionalProperty === 'string' ? `: ${truncateUtf8(additionalProperty, 60)}` : '';
-    const detail = `${validationContext ?? 'request'}${truncateUtf8(error.instancePath, 200)} ${error.message ?? 'is wrong'}${which}`;
+    const detail = `${validationContext}${truncateUtf8(invalid.instancePath, 200)} ${invalid.message ?? 'is invalid'}${which}`;
     return { status: 400, code: 'INVALID_REQUEST', detail };
   }
-  if (statusCode === 413) return { status: 413, code: 'BODY_TOO_LARGE', detail: 'a body has at most 1 MB' };
-  if (statusCode === 415) return { status: 415, code: 'NOT_JSON', detail: 'send application/json' };
-  if (statusCode === 503)
-    return {
-      status: 503,
-      code: 'TOO_SLOW',
-      detail: 'it took too long; it is unknown whether a change took effect',
-    };
-  if (statusCode >= 400 && statusCode < 500)
-    return { status: statusCode, code: 'INVALID_REQUEST', detail: message };
+  const known = FRAMEWORK_CAUSES[status];
+  if (known !== undefined) return known;
+  if (status >= 400 && status < 500) return { status, code: 'INVALID_REQUEST', detail: message };
   return { status: 500, code: 'UNEXPECTED', detail: UNEXPECTED };
 }
 
-/** Answers a request that is not valid HTTP, and so reaches no route. */
+/** Responds to a request that is not valid HTTP and therefore reaches no route. */
 export function answerUnparsable(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();

@@ -1,12 +1,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { isLoopback } from '../config/http-options.js';
 import { HttpProblem } from './problem.js';
 
 /** `operate` includes `read`. */
 export type Role = 'read' | 'operate';
 
-/** Who sent a request. `who` is stored in the audit collection and never contains the token. */
+/** The sender of a request. `who` is stored in the audit collection and never contains the token. */
 export interface Identity {
   role: Role;
   who: string;
@@ -32,12 +32,12 @@ export class Tokens {
     return role === 'read' || this.#known.some((known) => known.role === role);
   }
 
-  /** Undefined for an unknown token. If no token is configured, everybody may read; only this machine can connect then. */
+  /** Undefined for an unknown token. Without configured tokens, every request may read: only this machine can connect. */
   identify(authorization: string | undefined): Identity | undefined {
     if (authorization === undefined)
       return this.#known.length === 0 ? { role: 'read', who: 'read:anybody' } : undefined;
     const digest = digestOf(BEARER.exec(authorization)?.[1] ?? '');
-    // Compares all of them, and digests of equal length: the time it takes reveals nothing.
+    // Constant time: compares with every token, and digests have equal length.
     const [found] = this.#known.filter((known) => timingSafeEqual(known.digest, digest));
     return found === undefined ? undefined : { role: found.role, who: found.who };
   }
@@ -53,26 +53,36 @@ function digestOf(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 
-/** Returns who sent the request. Throws unless they have this role. */
+/** Route options that reject requests without this role before their body is read. */
+export function requireRole(tokens: Tokens, role: Role): { onRequest: onRequestHookHandler } {
+  return {
+    onRequest: (request, _reply, done) => {
+      authorize(tokens, role, request);
+      done();
+    },
+  };
+}
+
+/** Returns the sender of the request. Throws if their token does not have this role. */
 export function authorize(tokens: Tokens, role: Role, request: FastifyRequest): Identity {
   const identity = tokens.identify(request.headers.authorization);
   if (identity === undefined) {
     throw new HttpProblem(
       401,
       'UNAUTHORIZED',
-      'send a token that this worker knows: authorization: Bearer …',
+      'missing or unknown token: send authorization: Bearer <token>',
     );
   }
   if (!tokens.allows(role)) {
-    throw new HttpProblem(403, 'CHANGES_OFF', 'nothing can be changed here: this worker has no HTTP_TOKEN');
+    throw new HttpProblem(403, 'CHANGES_OFF', 'changes are disabled: this worker has no HTTP_TOKEN');
   }
   if (role === 'operate' && identity.role !== 'operate') {
-    throw new HttpProblem(403, 'FORBIDDEN', 'this token may only read: changes need the one of HTTP_TOKEN');
+    throw new HttpProblem(403, 'FORBIDDEN', 'this token is read-only: changes need the token in HTTP_TOKEN');
   }
   return identity;
 }
 
-/** Responses are for programs: browsers must not display, frame, sniff or cache them. */
+/** Responses are for programs: browsers must not render, frame, sniff or cache them. */
 const HEADERS = {
   'x-content-type-options': 'nosniff',
   'cache-control': 'no-store',
@@ -86,8 +96,8 @@ export function addSecurityHeaders(reply: FastifyReply): void {
 }
 
 /**
- * Prevents DNS rebinding. A web page in a local browser can reach a server on loopback by pointing its own host name to
- * 127.0.0.1; its requests contain that name.
+ * Prevents DNS rebinding: a web page can reach a server on loopback by pointing its own host name to 127.0.0.1, but the
+ * host header of its requests contains that name.
  */
 export function assertLoopbackHost(host: string | undefined): void {
   const name = /^(\[[^\]]*\]|[^:]*)(:\d+)?$/.exec(host ?? '')?.[1] ?? '';
@@ -95,22 +105,26 @@ export function assertLoopbackHost(host: string | undefined): void {
   throw new HttpProblem(
     421,
     'WRONG_HOST',
-    'this server only answers as localhost, 127.0.0.1 or [::1]: use one of these names, or set HTTP_HOST and HTTP_TOKEN to open it to others',
+    'this server accepts only the hosts localhost, 127.0.0.1 and [::1]: use one of them, or set HTTP_HOST and HTTP_TOKEN to serve other machines',
   );
 }
 
-/** Requests to a proxy contain a host in the first line, which would bypass the check of the host header. */
+/** An absolute URL in the request line, as proxies get it, would bypass the check of the host header. */
 export function assertPath(url: string | undefined): void {
   if (url?.startsWith('/') === true) return;
-  throw new HttpProblem(400, 'INVALID_REQUEST', 'this is not a proxy: request a path');
+  throw new HttpProblem(
+    400,
+    'INVALID_REQUEST',
+    'the request target must be a path that starts with /: this server is not a proxy',
+  );
 }
 
-/** Prevents cross-site requests: browsers send this type to another site only after a preflight, which fails here. */
+/** Prevents cross-site requests: browsers send JSON to another site only after a preflight, which fails here. */
 export function assertContentType(contentType: string | undefined): void {
   if (/^application\/json *(;|$)/i.test(contentType ?? '')) return;
   throw new HttpProblem(
     415,
     'NOT_JSON',
-    'a change needs the header content-type: application/json, even without a body',
+    'changes need the header content-type: application/json, even without a body',
   );
 }

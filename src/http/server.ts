@@ -10,18 +10,18 @@ import { waitAtMost } from '../runtime/waiting.js';
 import type { Scheduler } from '../scheduler.js';
 import { createApp } from './app.js';
 
-/** How long requests may continue after close(). */
+/** How long requests in progress may continue after close(). */
 const CLOSE_GRACE_MS = 1000;
 
 export interface ServeOptions extends HttpOptions {
-  /** Shown by `/metrics` and `/readyz`. Default: new metrics that count from this call. */
+  /** The metrics behind `/metrics` and `/readyz`. Default: new metrics that count from this call. */
   metrics?: Metrics;
-  /** Receives unexpected errors. Default: none. */
+  /** Receives unexpected errors. Default: they are not logged. */
   log?: LogTarget;
 }
 
 export interface HttpServer {
-  /** Like `http://127.0.0.1:8080`. */
+  /** For example `http://127.0.0.1:8080`. */
   readonly address: string;
   readonly port: number;
   /** Stops accepting requests, waits a second for those in progress, then closes all connections. */
@@ -34,13 +34,7 @@ export async function serveHttp(scheduler: Scheduler<object>, options: ServeOpti
   const resolved = resolveHttpOptions(httpOptions);
   const metrics = shared ?? attachMetrics(scheduler);
   const stops = watchForStop(scheduler);
-  const app = createApp({
-    scheduler,
-    options: resolved,
-    metrics,
-    log,
-    stopping: stops.signal,
-  });
+  const app = createApp({ scheduler, options: resolved, metrics, log, stopping: stops.signal });
   const release = (): void => {
     stops.detach();
     if (shared === undefined) metrics.detach();
@@ -70,16 +64,16 @@ async function listen(app: FastifyInstance, { host, port }: ResolvedHttpOptions)
   } catch (cause) {
     await app.close();
     const { code = 'unknown' } = cause as NodeJS.ErrnoException;
+    // Not INVALID_OPTIONS: the port may be free again after a restart.
     throw new ChronosError(
-      // The port may be free again in a moment, so a restart may help.
       'WRONG_STATE',
-      `cannot listen on ${host}, port ${port} (${code}): choose another HTTP_PORT, or an HTTP_HOST that this machine has`,
+      `cannot listen on ${host}, port ${port} (${code}): set HTTP_PORT to a free port, and HTTP_HOST to an address of this machine`,
       { cause },
     );
   }
 }
 
-/** A signal that is aborted while the scheduler stops and after, until it starts again. */
+/** `signal()` is aborted from the moment the scheduler stops until it starts again. */
 function watchForStop(scheduler: Scheduler<object>): { signal: () => AbortSignal; detach: () => void } {
   let stopped = new AbortController();
   const onState = ({ state }: { state: LifecycleState }): void => {

@@ -3,8 +3,8 @@ import type { LogTarget } from '../runtime/logger.js';
 import type { Scheduler } from '../scheduler.js';
 
 /**
- * Runs an HTTP server around `work`: it listens before `work` begins, so that its start can be observed. Without options
- * the server is not even loaded.
+ * Runs an HTTP server while `work` runs. The server listens before `work` begins, so that health checks see the startup.
+ * Without options the HTTP code is not loaded.
  */
 export async function withHttpServer<T>(
   scheduler: Scheduler,

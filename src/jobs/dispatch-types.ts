@@ -1,7 +1,7 @@
 import type { DispatchOptions } from '../config/dispatch-options.js';
 import type { Handler } from '../handlers/handler.js';
 
-// Without a handler map, the types of payloads are not known: handlers declare them.
+// Without a handler map, payload types are unknown here: handlers declare them.
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 export type AnyPayload = any;
 export type AnyPayloads = Record<string, AnyPayload>;
@@ -20,8 +20,8 @@ export type DispatchRequest<P extends object = AnyPayloads> = {
 
 export interface AdHoc<P> {
   /**
-   * Registers a handler along with the job. The handler is not stored: the job runs in this process or in another one
-   * that registers a handler for the same task type.
+   * Also registers this handler. It is not stored: the job runs in this process, or in another one that registers a
+   * handler for the same task type.
    */
   handler?: Handler<P>;
 }

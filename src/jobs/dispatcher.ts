@@ -5,11 +5,11 @@ import type { Clock } from '../domain/clock.js';
 import { ChronosError, toError } from '../domain/errors.js';
 import { assertTaskType } from '../domain/identifiers.js';
 import { type JobDocument, newJob } from '../domain/job/job.js';
-import { anything, object, parse } from '../domain/validation.js';
+import { anything, matching, object, parse } from '../domain/validation.js';
 import { isHandlerClass, taskTypeOf } from '../handlers/handler-function.js';
 import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import { applySchema, checkedPayload } from '../handlers/payload.js';
-import { isTracing, traceSend } from '../runtime/tracing.js';
+import { traceSend } from '../runtime/tracing.js';
 import { newJobId } from '../store/bson.js';
 import type { BulkResult } from '../store/jobs/enqueue.js';
 import { isResultUnknown } from '../store/mongo-errors.js';
@@ -19,64 +19,71 @@ import type { AdHoc, DispatchRequest } from './dispatch-types.js';
 import type { JobActions } from './job-actions.js';
 import { JobHandle } from './job-handle.js';
 
-/** Jobs per insert of `dispatchMany`: memory stays bounded however many there are. */
+/** Jobs per insert of `dispatchMany`, so that memory stays bounded. */
 const CHUNK = 1000;
 
-/** These fields and no others: a `delay` beside them instead of in `options` would be ignored silently. */
+const optionsShape = matching('an object', (value) => typeof value === 'object' && value !== null);
+
+const requestsShape = matching(
+  'an array or another iterable of { taskType, payload, options }',
+  (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    (Symbol.iterator in value || Symbol.asyncIterator in value),
+);
+
+/** Rejects other fields: a `delay` next to `options` instead of inside would be ignored silently. */
 const requestShape = object<{ taskType: unknown; payload: unknown; options: unknown }>({
   taskType: anything,
   payload: anything,
   options: anything,
 });
 
-/** What became of one job of `dispatchMany`: stored, a duplicate, or refused (`id` is null if it was invalid). */
+/** The result for one job of `dispatchMany`: stored, a duplicate, or an error (`id` is null if the request is invalid). */
 export type DispatchResult = BulkResult | { id: null; error: Error };
 
-export interface DispatcherDeps {
+interface DispatcherDeps {
   store: Pick<Store, 'enqueue' | 'enqueueMany'>;
   clock: Clock;
   registry: HandlerRegistry;
   options: Pick<ResolvedOptions, 'timezone' | 'maxPayloadBytes'>;
+  jobs: JobActions;
+  engine: Pick<WorkerEngine, 'wake'>;
 }
 
-/** Validates new jobs completely before anything is written, stores them, and wakes the worker of this process. */
+/** Validates new jobs before anything is written, stores them, and wakes the worker of this process. */
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
-  readonly #jobs: JobActions;
-  readonly #engine: Pick<WorkerEngine, 'wake'>;
 
-  constructor(deps: DispatcherDeps, jobs: JobActions, engine: Pick<WorkerEngine, 'wake'>) {
+  constructor(deps: DispatcherDeps) {
     this.#deps = deps;
-    this.#jobs = jobs;
-    this.#engine = engine;
   }
 
-  /** `target` is a task type or a handler class; a class, or a handler among the options, is registered here. */
+  /** `target` is a task type or a handler class. Registers the class, or the handler in the options. */
   async dispatch(
     target: unknown,
     payload?: unknown,
     options: DispatchOptions & AdHoc<unknown> = {},
   ): Promise<JobHandle> {
-    const { store, registry } = this.#deps;
-    assertIsObject(options);
+    const { store, registry, engine } = this.#deps;
+    parse(optionsShape, options, 'dispatch() options', 'INVALID_ARGUMENT');
     const { handler, ...jobOptions } = options;
     const taskType = isHandlerClass(target) ? taskTypeOf(target) : target;
     if (taskType !== target) registry.register(target);
     if (handler !== undefined) registry.register(taskType, handler);
 
     const prepared = await this.#prepare(taskType, payload, jobOptions);
-    const enqueue = () => store.enqueue(prepared);
-    const enqueued = isTracing() ? traceSend([prepared], enqueue) : enqueue();
+    const enqueued = traceSend([prepared], () => store.enqueue(prepared));
     const { job, duplicate } = await enqueued.catch(explainUnknownResult(prepared._id));
-    if (!duplicate) this.#engine.wake();
-    return new JobHandle(job._id, duplicate, this.#jobs, this.#deps);
+    if (!duplicate) engine.wake();
+    return new JobHandle(job._id, duplicate, this.#deps);
   }
 
-  /** Stores the jobs in chunks, one round trip each; the results are in the order of the requests. */
+  /** Stores the jobs in chunks, each in one round trip. The results have the order of the requests. */
   async dispatchMany(
     requests: Iterable<DispatchRequest> | AsyncIterable<DispatchRequest>,
   ): Promise<DispatchResult[]> {
-    assertIsIterable(requests);
+    parse(requestsShape, requests, 'dispatchMany() requests', 'INVALID_ARGUMENT');
     const results: DispatchResult[] = [];
     let chunk: (JobDocument | Error)[] = [];
     for await (const request of requests) {
@@ -107,7 +114,7 @@ export class Dispatcher {
       payload === undefined ? defaultPayload : payload,
       limits.maxPayloadBytes,
     );
-    // The payload is stored as it is, not as the schema transforms it: it is checked again before execution.
+    // Only a check: the schema is applied again before execution, so the stored payload is its input.
     const schema = registry.get(taskType)?.options.schema;
     if (schema !== undefined) await applySchema(taskType, schema, storedPayload);
     const now = clock.now();
@@ -130,7 +137,7 @@ export class Dispatcher {
   async #storeChunk(chunk: readonly (JobDocument | Error)[]): Promise<DispatchResult[]> {
     const jobs = chunk.filter((one): one is JobDocument => !(one instanceof Error));
     const results = (await this.#storeJobs(jobs)).values();
-    this.#engine.wake();
+    this.#deps.engine.wake();
     return chunk
       .map((one) => (one instanceof Error ? { id: null, error: one } : results.next().value))
       .filter((result) => result !== undefined);
@@ -147,25 +154,7 @@ export class Dispatcher {
   }
 }
 
-function assertIsObject(options: unknown): void {
-  if (typeof options === 'object' && options !== null) return;
-  const found = options === null ? 'null' : typeof options;
-  throw new ChronosError('INVALID_ARGUMENT', `dispatch() options must be an object, got ${found}`);
-}
-
-function assertIsIterable(requests: unknown): void {
-  const isIterable =
-    typeof requests === 'object' &&
-    requests !== null &&
-    (Symbol.iterator in requests || Symbol.asyncIterator in requests);
-  if (isIterable) return;
-  throw new ChronosError(
-    'INVALID_ARGUMENT',
-    'dispatchMany() takes a list of { taskType, payload, options }, or another iterable of them',
-  );
-}
-
-/** A definition leaves open what is null. */
+/** Null means that the definition does not set the value. */
 function withoutNulls(defaults: object): object {
   return Object.fromEntries(Object.entries(defaults).filter(([, value]) => value !== null));
 }
@@ -175,7 +164,7 @@ function explainUnknownResult(id: string): (error: unknown) => never {
     if (!isResultUnknown(error)) throw error;
     throw new ChronosError(
       'MONGODB_UNREACHABLE',
-      `it is not known whether job '${id}' was stored: MongoDB did not answer. Dispatching again is safe with a key`,
+      `MongoDB did not respond, so job '${id}' may or may not be stored. Dispatching it again is safe if it has a key`,
       { cause: error },
     );
   };

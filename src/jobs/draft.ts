@@ -4,14 +4,14 @@ import type { Duration } from '../domain/duration.js';
 import type { Instant } from '../domain/instant.js';
 import type { JobHandle } from './job-handle.js';
 
-/** Connects on demand and dispatches: drafts and builders exist before there is a connection. */
+/** Connects if necessary and dispatches: drafts and builders exist before there is a connection. */
 export type DispatchFunction = (
   target: unknown,
   payload?: unknown,
   options?: DispatchOptions,
 ) => Promise<JobHandle>;
 
-/** Fluent dispatch; the task type comes last: `scheduler.delay('1h').args({ … }).dispatch('emails')`. Each call returns a new draft. */
+/** Immutable fluent dispatch; the task type comes last: `scheduler.delay('1h').args({ … }).dispatch('emails')`. */
 export class Draft<Target> {
   readonly #dispatch: DispatchFunction;
   readonly #payload: unknown;
@@ -28,12 +28,12 @@ export class Draft<Target> {
   }
 
   delay(delay: Duration): Draft<Target> {
-    const { at: _, ...rest } = this.#options;
+    const { at, ...rest } = this.#options;
     return new Draft(this.#dispatch, this.#payload, { ...rest, delay });
   }
 
   at(at: Instant): Draft<Target> {
-    const { delay: _, ...rest } = this.#options;
+    const { delay, ...rest } = this.#options;
     return new Draft(this.#dispatch, this.#payload, { ...rest, at });
   }
 

@@ -14,7 +14,8 @@ const POLL_BACKOFF = { first: 20, max: 1000 };
 
 const waitShape = object<{ timeout: number }>({ timeout: duration() });
 
-export interface JobHandleDeps {
+interface JobHandleDeps {
+  jobs: JobActions;
   clock: Clock;
   options: { timezone: string };
 }
@@ -22,34 +23,30 @@ export interface JobHandleDeps {
 /** A dispatched job. Deliberately not a thenable: awaiting it twice is harmless. */
 export class JobHandle {
   readonly id: string;
-  /** True when the key was taken: the handle is of the job that has it. */
+  /** True if a job with this key already existed; the handle refers to that job. */
   readonly duplicate: boolean;
-  readonly #jobs: JobActions;
-  readonly #clock: Clock;
-  readonly #timezone: string;
+  readonly #deps: JobHandleDeps;
 
-  constructor(id: string, duplicate: boolean, jobs: JobActions, { clock, options }: JobHandleDeps) {
+  constructor(id: string, duplicate: boolean, deps: JobHandleDeps) {
     this.id = id;
     this.duplicate = duplicate;
-    this.#jobs = jobs;
-    this.#clock = clock;
-    this.#timezone = options.timezone;
+    this.#deps = deps;
   }
 
-  /** Changes when the job is due, unless it has been claimed. The result has its status then. */
+  /** Changes when the job is due, unless a worker has claimed it; see the result. */
   async at(when: Instant): Promise<MoveAnswer> {
-    return this.#jobs.reschedule(this.id, parseInstant(when, this.#timezone, 'at()'));
+    return this.#deps.jobs.reschedule(this.id, parseInstant(when, this.#deps.options.timezone, 'at()'));
   }
 
-  /** Makes the job due this long from now, unless it has been claimed. */
+  /** Makes the job due this long from now, unless a worker has claimed it; see the result. */
   async delay(delay: Duration): Promise<MoveAnswer> {
     const ms = parseDuration(delay, 'delay()');
-    return this.#jobs.reschedule(this.id, new Date(this.#clock.now().getTime() + ms));
+    return this.#deps.jobs.reschedule(this.id, new Date(this.#deps.clock.now().getTime() + ms));
   }
 
-  /** Cancels the job if it waits; asks its worker if it runs. */
+  /** Cancels a waiting job, or asks the worker of a running job to cancel it; see the result. */
   cancel(reason?: string): Promise<CancelAnswer> {
-    return this.#jobs.cancel(this.id, reason);
+    return this.#deps.jobs.cancel(this.id, reason);
   }
 
   /** Resolves to the finished job, whatever its outcome; throws WAIT_TIMEOUT after `timeout`. Default: no limit. */
@@ -57,15 +54,16 @@ export class JobHandle {
     const { timeout = Infinity } = parse(waitShape, options, 'wait() options', 'INVALID_ARGUMENT');
     let status = 'unreachable';
     const findFinished = async (): Promise<JobView | undefined> => {
-      const job = await this.#jobs.get(this.id).catch((error: unknown) => {
-        // An outage does not affect the job: wait until it is over.
+      const job = await this.#deps.jobs.get(this.id).catch((error: unknown) => {
+        // An outage does not affect the job: keep polling.
         if (!isResultUnknown(error)) throw error;
       });
-      if (job === null) throw new ChronosError('JOB_NOT_FOUND', `job '${this.id}' was pruned`);
+      if (job === null)
+        throw new ChronosError('JOB_NOT_FOUND', `job '${this.id}' does not exist any more: it was pruned`);
       status = job?.status ?? 'unreachable';
       return job !== undefined && isFinished(job.status) ? job : undefined;
     };
-    const finished = await pollUntil(findFinished, { clock: this.#clock, timeout, ...POLL_BACKOFF });
+    const finished = await pollUntil(findFinished, { clock: this.#deps.clock, timeout, ...POLL_BACKOFF });
     if (finished !== undefined) return finished;
     throw new ChronosError('WAIT_TIMEOUT', `job '${this.id}' is still ${status} after ${timeout} ms`);
   }

@@ -13,22 +13,14 @@ export type JobView = Omit<
 };
 
 export function toJobView(job: JobDocument): JobView {
-  const {
-    _id,
-    lockToken: _lockToken,
-    settledToken: _settledToken,
-    nonce: _nonce,
-    lostWhileQueued: abandoned,
-    firstStartedAt,
-    ...fields
-  } = job;
+  const { _id, lockToken, settledToken, nonce, lostWhileQueued: abandoned, firstStartedAt, ...fields } = job;
   return { id: _id, ...fields, abandoned, firstStartedAt: firstStartedAt ?? null };
 }
 
 /** A job in a list: without its payload and result, which may be large, and without the stack of its error. */
 export type JobSummary = Omit<JobView, 'payload' | 'result'>;
 
-/** One attempt. */
+/** One attempt of a job. */
 export type ExecutionView = Omit<ExecutionDocument, '_id' | 'lockToken' | 'expiresAt'> & { id: string };
 
 /** One attempt in a list: without its log lines and the stack of its error. */
@@ -41,16 +33,16 @@ export interface JobDetails {
 }
 
 export function toJobSummary(job: JobDocument): JobSummary {
-  const { payload: _payload, result: _result, error, ...fields } = toJobView(job);
+  const { payload, result, error, ...fields } = toJobView(job);
   return { ...fields, error: error === null ? null : { ...error, stack: null } };
 }
 
 export function toExecutionView(row: ExecutionDocument): ExecutionView {
-  const { _id, lockToken: _lockToken, expiresAt: _expiresAt, ...fields } = row;
+  const { _id, lockToken, expiresAt, ...fields } = row;
   return { id: _id, ...fields };
 }
 
 export function toExecutionSummary(row: ExecutionDocument): ExecutionSummary {
-  const { log: _log, error, ...fields } = toExecutionView(row);
+  const { log, error, ...fields } = toExecutionView(row);
   return { ...fields, error: error === null ? null : { ...error, stack: null } };
 }

@@ -1,5 +1,4 @@
 import type { ResolvedOptions } from '../config/options.js';
-import type { Clock } from '../domain/clock.js';
 import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import { Dispatcher } from '../jobs/dispatcher.js';
 import { JobActions } from '../jobs/job-actions.js';
@@ -23,17 +22,17 @@ import { ManualRuns } from '../schedules/stored/manual-runs.js';
 import { StoredSchedules } from '../schedules/stored/stored-schedules.js';
 import { connect, type Database } from '../store/connection.js';
 import { explainOutage } from '../store/mongo-errors.js';
-import { createStore, type Store } from '../store/store.js';
+import { createStore } from '../store/store.js';
 import { ChangeListener } from '../worker/change-listener.js';
 import { WorkerEngine } from '../worker/engine.js';
 import { InProcessRenewer } from '../worker/locks/in-process-renewer.js';
 import { ThreadedRenewer } from '../worker/locks/threaded-renewer.js';
 
-/** Besides those that handlers can keep busy by reporting progress. */
+/** In addition to one per slot, which a handler uses when it reports progress. */
 const SPARE_CONNECTIONS = 5;
 const MAX_CONNECTIONS = 50;
 
-/** What a Scheduler consists of before it is connected. */
+/** The parts of a Scheduler that need no connection. */
 export interface SchedulerDeps {
   options: ResolvedOptions;
   registry: HandlerRegistry;
@@ -43,35 +42,14 @@ export interface SchedulerDeps {
 }
 
 /** Everything a connected Scheduler consists of. */
-export interface Components extends SchedulerDeps {
-  database: Database;
-  store: Store;
-  clock: Clock;
-  /** The same as `clock`, unless the application has its own. */
-  databaseClock: DatabaseClock | undefined;
-  engine: WorkerEngine;
-  jobs: JobActions;
-  dispatcher: Dispatcher;
-  definitionSync: DefinitionSync;
-  enqueuer: ScheduleEnqueuer;
-  storedSchedules: StoredSchedules;
-  manualRuns: ManualRuns;
-  definitionPass: DefinitionPass;
-  sweeper: Sweeper;
-  pruner: Pruner;
-  heartbeat: Heartbeat;
-  /** Run in the background from `start()` to `stop()`, in the order they start. The heartbeat runs longer. */
-  services: readonly Service[];
-  /** Ends the subscription to the event bus, which outlives the connection. */
-  unsubscribe: () => void;
-}
+export type Components = Awaited<ReturnType<typeof connectComponents>>;
 
 /** Connects and constructs everything that needs a connection. Nothing runs yet. */
 export async function connectComponents(
   schedulerDeps: SchedulerDeps,
   state: SchedulerState,
   signal: AbortSignal,
-): Promise<Components> {
+) {
   const { options, events } = schedulerDeps;
   const database = await connect({
     uri: options.uri,
@@ -80,9 +58,7 @@ export async function connectComponents(
     // Connecting takes real time, even if the application has its own clock.
     clock: systemClock,
     signal,
-    onRetry: (error, failures, retryIn) => {
-      events.reportError('connect', error, { failures, retryIn });
-    },
+    onRetry: (error, failures, retryIn) => events.reportError('connect', error, { failures, retryIn }),
   });
   const databaseClock = options.clock === undefined ? await measureClock(database) : undefined;
   const clock = options.clock ?? databaseClock ?? systemClock;
@@ -97,32 +73,33 @@ export async function connectComponents(
       : new ThreadedRenewer(databaseClock, options);
   const engine = new WorkerEngine({ ...deps, renewer, changes });
 
-  const jobs = new JobActions(deps, engine);
-  const dispatcher = new Dispatcher(deps, jobs, engine);
+  const jobs = new JobActions({ ...deps, engine });
+  const dispatcher = new Dispatcher({ ...deps, jobs, engine });
 
   const planner = new SchedulePlanner(deps);
-  const executor = new PlanExecutor(deps, jobs, engine);
+  const executor = new PlanExecutor({ ...deps, jobs, engine });
   const definitionSync = new DefinitionSync(deps);
   const planningLock = new PlanningLock(deps);
-  const enqueuer = new ScheduleEnqueuer(deps, planner, executor, definitionSync, planningLock, changes);
-  const storedSchedules = new StoredSchedules(deps, enqueuer);
-  const manualRuns = new ManualRuns(deps, planner, executor, enqueuer);
-  const definitionPass = new DefinitionPass(deps, planner, executor, engine);
+  const enqueuer = new ScheduleEnqueuer({
+    ...{ ...deps, planner, executor, definitionSync, planningLock, changes },
+  });
+  const storedSchedules = new StoredSchedules({ ...deps, enqueuer });
+  const manualRuns = new ManualRuns({ ...deps, planner, executor, enqueuer });
+  const definitionPass = new DefinitionPass({ ...deps, planner, executor, engine });
 
-  const sweeper = new Sweeper(deps, engine);
+  const sweeper = new Sweeper({ ...deps, engine });
   const pruner = new Pruner(deps);
-  const heartbeat = new Heartbeat(deps, engine, state, databaseClock);
+  const heartbeat = new Heartbeat({ ...deps, engine, state, databaseClock });
 
   changes.subscribe(enqueuer);
-  const unsubscribe = events.onJobEnd((jobId) => {
-    enqueuer.runEnded(jobId);
-  });
+  // The event bus outlives the connection.
+  const unsubscribe = events.onJobEnd((jobId) => enqueuer.runEnded(jobId));
+  // In the order they start. The heartbeat is separate because it runs until the connection closes.
+  const services: readonly Service[] = [sweeper, pruner, enqueuer, changes];
   return {
     ...{ ...deps, database, databaseClock, engine, jobs, dispatcher },
     ...{ definitionSync, enqueuer, storedSchedules, manualRuns, definitionPass },
-    ...{ sweeper, pruner, heartbeat },
-    services: [sweeper, pruner, enqueuer, changes],
-    unsubscribe,
+    ...{ sweeper, pruner, heartbeat, services, unsubscribe },
   };
 }
 

@@ -1,17 +1,17 @@
 import { type DaemonOptions, parseDaemonOptions } from '../config/method-options.js';
 import type { Clock } from '../domain/clock.js';
 import type { SchedulerLifecycle } from './lifecycle.js';
-import { runPass } from './pass.js';
+import { executePass } from './pass.js';
 
-/** Why and after how many passes a daemon ended. */
+/** How many passes a daemon made, and why it ended. */
 export interface DaemonReport {
   ticks: number;
   overruns: number;
-  /** It was stopped, or too many passes in a row took longer than the interval. */
+  /** `overruns`: too many passes in a row took longer than the interval. */
   reason: 'stopped' | 'overruns';
 }
 
-/** Makes a pass at every multiple of the interval until it is stopped; then closes everything. */
+/** Runs a pass at every multiple of the interval until it is stopped; then stops the scheduler. */
 export async function runDaemon(
   lifecycle: SchedulerLifecycle,
   options: DaemonOptions,
@@ -24,14 +24,12 @@ export async function runDaemon(
         ...{ clock, interval, maxOverruns, signal },
         tick: async () => {
           try {
-            await runPass(lifecycle, { batch }, { isRepeated: true });
+            await lifecycle.trackPass(executePass(lifecycle, { batch }, { skipInvalidDefinitions: true }));
           } catch (error) {
             if (!signal.aborted) events.reportError('run pass', error);
           }
         },
-        onOverrun: (overrun) => {
-          events.emit('daemon:overrun', overrun);
-        },
+        onOverrun: (overrun) => events.emit('daemon:overrun', overrun),
       }),
     { ticks: 0, overruns: 0, reason: 'stopped' },
   );
@@ -41,7 +39,7 @@ export interface TickOptions {
   clock: Clock;
   /** Milliseconds between two ticks. */
   interval: number;
-  /** Ends after this many overruns in a row. */
+  /** The loop ends after this many overruns in a row. */
   maxOverruns: number;
   tick: () => Promise<void>;
   onOverrun: (overrun: { tick: number; late: number; inARow: number }) => void;
@@ -50,17 +48,11 @@ export interface TickOptions {
 
 /**
  * Ticks at the multiples of the interval. Each target is computed from the clock and not from when the last tick
- * ended, so delays do not add up. A tick that takes as long as the interval is an overrun: the next tick follows at
- * once, and ticks that were missed are not repeated.
+ * ended, so delays do not add up. A tick that takes at least the interval is an overrun: the next tick follows
+ * immediately, and missed ticks are dropped.
  */
-export async function runTicks({
-  clock,
-  interval,
-  maxOverruns,
-  tick,
-  onOverrun,
-  signal,
-}: TickOptions): Promise<DaemonReport> {
+export async function runTicks(options: TickOptions): Promise<DaemonReport> {
+  const { clock, interval, maxOverruns, tick, onOverrun, signal } = options;
   const now = (): number => clock.now().getTime();
   const nextMultiple = (instant: number): number => (Math.floor(instant / interval) + 1) * interval;
   const report: DaemonReport = { ticks: 0, overruns: 0, reason: 'stopped' };
@@ -78,7 +70,7 @@ export async function runTicks({
     } else {
       inARow = 0;
     }
-    // The clock was far ahead and has been corrected: the target belongs to the wrong time.
+    // The clock was set back during the tick, so the target is too far in the future.
     if (target - ended > 2 * interval) target = nextMultiple(ended);
     // A loop, because a timer may fire a little early.
     while (!signal.aborted && now() < target) await clock.sleep(target - now(), signal);

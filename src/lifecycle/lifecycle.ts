@@ -1,7 +1,7 @@
+import { once } from 'node:events';
 import { type Duration, parseDuration } from '../domain/duration.js';
 import { ChronosError, toError } from '../domain/errors.js';
 import type { LifecycleState } from '../domain/events.js';
-import type { Listener } from '../runtime/event-bus.js';
 import { SchedulerState } from '../runtime/scheduler-state.js';
 import { systemClock } from '../runtime/system-clock.js';
 import { waitAtMost } from '../runtime/waiting.js';
@@ -9,21 +9,21 @@ import { explainOutage } from '../store/mongo-errors.js';
 import { install } from '../store/schema/install.js';
 import { type Components, connectComponents, type SchedulerDeps } from './components.js';
 
-/** How long `stop()` waits for services and passes in progress, once the jobs have ended. */
+/** How long `stop()` waits for services and passes after the jobs have ended. */
 const SERVICES_GRACE_MS = 1000;
 
-/** What `stop()` could not finish: handlers that ignore their signal, outcomes that could not be written. */
+/** Jobs that `stop()` left behind: the handler ignored its signal, or the outcome could not be stored. */
 export interface StopReport {
   left: { id: string; taskType: string }[];
 }
 
-/** Connects, starts and stops one process: which states there are, and the order of everything. */
+/** Connects, starts and stops the components of one process in the right order, and tracks its state. */
 export class SchedulerLifecycle {
   readonly deps: SchedulerDeps;
   readonly #state: SchedulerState;
   #connection: Promise<Components> | undefined;
   #components: Components | undefined;
-  /** Aborted by `stop()`: ends connecting and installing, and the wait of a daemon. */
+  /** Aborted by `stop()`. Ends connecting, installing, `forever()` and a daemon. */
   #stopSignal = new AbortController();
   #installed: Promise<void> | undefined;
   #starting: Promise<void> | undefined;
@@ -40,12 +40,12 @@ export class SchedulerLifecycle {
     return this.#state.current;
   }
 
-  /** The components if there is a connection. Does not connect. */
+  /** Undefined without a connection: it does not connect. */
   get connected(): Components | undefined {
     return this.#components;
   }
 
-  /** Connects on first use, and returns the same components until `stop()`. Measures a stale clock again. */
+  /** Connects on first use and returns the same components until `stop()`. Synchronizes the clock again if it is stale. */
   async connect(): Promise<Components> {
     this.#connection ??= this.#openConnection();
     const components = await this.#connection;
@@ -53,7 +53,7 @@ export class SchedulerLifecycle {
     return components;
   }
 
-  /** Creates collections and indexes once; tries again if that failed. */
+  /** Creates collections and indexes once; the next call retries after a failure. */
   ensureInstalled(): Promise<void> {
     if (this.#installed !== undefined) return this.#installed;
     const installed = install(this.deps.options.uri, this.#stopSignal.signal);
@@ -85,7 +85,7 @@ export class SchedulerLifecycle {
     return starting;
   }
 
-  /** The name of a signal counts as no timeout, so that `process.on('SIGTERM', (signal) => scheduler.stop(signal))` works. */
+  /** Ignores the name of a signal, so that `process.on('SIGTERM', (signal) => scheduler.stop(signal))` works. */
   async stop(timeout?: Duration): Promise<StopReport> {
     const isSignal = typeof timeout === 'string' && /^SIG[A-Z0-9]+$/.test(timeout);
     const budget =
@@ -98,28 +98,17 @@ export class SchedulerLifecycle {
 
   /** Starts, and resolves when stopped: by `stop()`, SIGINT or SIGTERM. */
   async forever(): Promise<StopReport> {
-    const { events } = this.deps;
-    let onState: Listener<'worker:state'> = () => undefined;
-    const stopped = new Promise<void>((resolve) => {
-      onState = ({ state }) => {
-        if (state === 'Stopped') resolve();
-      };
-    });
-    events.on('worker:state', onState);
-    try {
-      return await this.#stopOnSignals(async () => {
-        await this.start().catch((error: unknown) => {
-          if (this.#stopping === undefined) throw error;
-        });
-        await stopped;
-        return this.#lastReport;
+    return this.#stopOnSignals(async () => {
+      await this.start().catch((error: unknown) => {
+        if (this.#stopping === undefined) throw error;
       });
-    } finally {
-      events.off('worker:state', onState);
-    }
+      const { signal } = this.#stopSignal;
+      if (!signal.aborted) await once(signal, 'abort');
+      return (await this.#stopping) ?? this.#lastReport;
+    });
   }
 
-  /** Connects and runs `work` until it ends, or its signal is aborted by `stop()`, SIGINT or SIGTERM; then stops. */
+  /** Connects, runs `work` and then stops. `stop()`, SIGINT and SIGTERM abort the signal of `work`. */
   async runUntilStopped<T>(
     work: (components: Components, signal: AbortSignal) => Promise<T>,
     ifStoppedEarly: T,
@@ -127,7 +116,7 @@ export class SchedulerLifecycle {
     try {
       return await this.#stopOnSignals(async () => work(await this.connect(), this.#stopSignal.signal));
     } catch (error) {
-      // Stopped while it was still connecting.
+      // stop() was called while it was connecting.
       if (this.#stopSignal.signal.aborted) return ifStoppedEarly;
       throw error;
     } finally {
@@ -165,7 +154,7 @@ export class SchedulerLifecycle {
       this.deps.definitions.assertValidForWorker();
       const { engine, definitionSync, services, heartbeat } = await this.connect();
       this.#assertStarting();
-      // The renewal thread takes as long to start as everything else together; engine.start() waits for it.
+      // Starts the renewal thread early, because that takes as long as all other steps. engine.start() waits for it.
       engine.prepare().catch(() => undefined);
       await this.ensureInstalled();
       this.#assertStarting();
@@ -178,7 +167,7 @@ export class SchedulerLifecycle {
       this.#state.enter('Running');
     } catch (thrown) {
       const error = toError(thrown);
-      // A stop() in the meantime closes everything itself.
+      // If stop() was called in the meantime, it closes everything itself.
       if (this.state === 'Starting') await this.#close(0);
       if (this.state === 'Starting') this.#state.enter('Error', error);
       throw error;
@@ -203,7 +192,7 @@ export class SchedulerLifecycle {
     return this.#lastReport;
   }
 
-  /** New claims end first and the connection last: handlers that are ending may still use this scheduler. */
+  /** Claims end first and the connection closes last: handlers may use this scheduler until they end. */
   async #close(budget: number): Promise<StopReport> {
     const components = await this.#connection?.catch(() => undefined);
     if (components === undefined) return { left: [] };
@@ -212,8 +201,8 @@ export class SchedulerLifecycle {
     const left = await engine.stop(budget);
     // A pass sees that the engine is stopped and ends after its current statement.
     await waitAtMost(systemClock, SERVICES_GRACE_MS, Promise.allSettled([servicesStopped, ...this.#passes]));
-    // The database may be unreachable; then others find out by the missing heartbeats.
-    await heartbeat.farewell().catch(() => undefined);
+    // If the database is unreachable, other workers notice the missing heartbeats.
+    await heartbeat.markStopped().catch(() => undefined);
     unsubscribe();
     this.#components = undefined;
     await database.close().catch(() => undefined);

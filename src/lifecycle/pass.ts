@@ -10,40 +10,31 @@ import { entry, type PassEntry } from '../schedules/pass/pass-entry.js';
 import { previewPass } from '../schedules/pass/pass-preview.js';
 import type { SchedulerLifecycle } from './lifecycle.js';
 
-/** What one pass did. */
+/** The result of one pass. */
 export interface PassReport {
-  /** The time it was for. */
+  /** The time whose due definitions it ran. */
   at: Date;
   /** One or more per definition, in execution order; then stored schedules that created jobs. */
   entries: PassEntry[];
-  /** Due jobs that were claimed and executed besides. */
+  /** Due jobs that were claimed and executed, not counting the definitions. */
   executed: number;
-  /** Attempts that failed, inline or not. A program started by cron then exits with another code than 0. */
+  /** Failed attempts, of definitions and of jobs. A program started by cron should then exit with a code other than 0. */
   failed: number;
 }
 
-/** One pass, for system cron. */
 export async function runOnce(lifecycle: SchedulerLifecycle, options: PassOptions): Promise<PassReport> {
-  return runPass(lifecycle, parsePassOptions(options, lifecycle.deps.options.timezone));
+  const resolved = parsePassOptions(options, lifecycle.deps.options.timezone);
+  return lifecycle.trackPass(executePass(lifecycle, resolved));
 }
 
-/** `isRepeated`: by a daemon, where one bad definition must not keep the others from running. */
-export async function runPass(
-  lifecycle: SchedulerLifecycle,
-  options: ResolvedPassOptions,
-  { isRepeated = false } = {},
-): Promise<PassReport> {
-  return lifecycle.trackPass(executePass(lifecycle, options, isRepeated));
-}
-
-/** Recovers expired locks, enqueues what schedules have due, and executes up to `batch` due jobs; resolves to how many. */
+/** Recovers expired locks, enqueues due schedules and executes up to `batch` due jobs. Returns how many it executed. */
 export async function runBatch(lifecycle: SchedulerLifecycle, batch: number): Promise<number> {
   parse(integer(1, MAX_BATCH), batch, 'run() batch', 'INVALID_ARGUMENT');
   lifecycle.deps.definitions.assertValidForWorker();
   return lifecycle.trackPass(executeBatch(lifecycle, batch));
 }
 
-/** Registers the definitions and creates the jobs that schedules have due, in code and stored. Executes nothing. */
+/** Registers the definitions and creates the jobs of all due schedules, in code and stored. Executes nothing. */
 export async function enqueueDue(lifecycle: SchedulerLifecycle): Promise<JobDocument[]> {
   const { definitionSync, enqueuer } = await lifecycle.connect();
   await lifecycle.ensureInstalled();
@@ -51,10 +42,11 @@ export async function enqueueDue(lifecycle: SchedulerLifecycle): Promise<JobDocu
   return enqueuer.collect('all');
 }
 
-async function executePass(
+/** `skipInvalidDefinitions`: report an invalid definition and run the others, instead of throwing. */
+export async function executePass(
   lifecycle: SchedulerLifecycle,
   { at, dryRun, batch }: ResolvedPassOptions,
-  isRepeated: boolean,
+  { skipInvalidDefinitions = false } = {},
 ): Promise<PassReport> {
   const components = await lifecycle.connect();
   const { clock, engine, events, sweeper, definitionSync, definitionPass, enqueuer } = components;
@@ -66,7 +58,7 @@ async function executePass(
   await sweeper.runOnce();
   if (engine.isStopped) return report;
 
-  await (isRepeated ? definitionSync.registerNew() : definitionSync.registerAll());
+  await (skipInvalidDefinitions ? definitionSync.registerNew() : definitionSync.registerAll());
   report.entries.push(...(await definitionPass.run(at)));
   report.failed = report.entries.filter(({ result }) => result === 'failed').length;
   if (engine.isStopped) return report;

@@ -2,7 +2,7 @@ import type { PoolUse } from '../store/connection.js';
 import type { QueueBacklog } from '../store/jobs/counts.js';
 import type { SchedulerLifecycle } from './lifecycle.js';
 
-/** How busy a process is at one moment. */
+/** How busy this process is now. */
 export interface WorkerLoad {
   /** Slots for handlers. */
   concurrency: number;
@@ -10,7 +10,7 @@ export interface WorkerLoad {
   running: number;
   /** Claimed jobs that wait for a slot. */
   buffered: number;
-  /** Outcomes that are not written yet. */
+  /** Outcomes that are not stored yet. */
   unsettled: number;
   queues: readonly string[];
   taskTypes: readonly string[];
@@ -24,13 +24,12 @@ export function currentLoad({ connected, deps }: SchedulerLifecycle): WorkerLoad
   const database = connected?.database;
   const connection = database ? { ...database.poolStats(), isConnected: database.isConnected() } : null;
   return {
-    ...{ concurrency, running, buffered, unsettled, queues },
+    ...{ concurrency, running, buffered, unsettled, queues, connection },
     taskTypes: deps.registry.taskTypes,
-    connection,
   };
 }
 
-/** Due jobs in the queues of this process that nobody has claimed. Does not connect: without a connection it is empty. */
+/** Due, unclaimed jobs in the queues of this process. Empty without a connection: it does not connect. */
 export async function currentBacklog({ connected, deps }: SchedulerLifecycle): Promise<QueueBacklog[]> {
   if (!connected?.database.isConnected()) return [];
   return connected.store.findBacklog(deps.options.queues, connected.clock);

@@ -11,58 +11,51 @@ import type { SchedulerState } from '../runtime/scheduler-state.js';
 import type { Store } from '../store/store.js';
 import type { WorkerEngine } from '../worker/engine.js';
 
-/** How long a worker stays listed after its last heartbeat. */
+/** A worker stays listed for a day after its last heartbeat. */
 const LISTED_FOR_MS = 86_400_000;
 
-export interface HeartbeatDeps {
+interface HeartbeatDeps {
   clock: Clock;
   events: EventBus;
   store: Pick<Store, 'saveHeartbeat'>;
   options: Pick<ResolvedOptions, 'heartbeatInterval' | 'queues' | 'concurrency'>;
   registry: Pick<HandlerRegistry, 'taskTypes'>;
   workerId: string;
+  engine: Pick<WorkerEngine, 'running'>;
+  state: Pick<SchedulerState, 'current'>;
+  /** Undefined if the application has its own clock. */
+  databaseClock: Pick<DatabaseClock, 'synchronize' | 'error'> | undefined;
 }
 
-/** Keeps the document of this worker up to date, and its clock synchronized with the database. */
+/** Updates the document of this worker and synchronizes its clock with the database. */
 export class Heartbeat extends PeriodicService {
   readonly name = 'heartbeat';
   readonly #deps: HeartbeatDeps;
-  readonly #engine: Pick<WorkerEngine, 'running'>;
-  readonly #state: Pick<SchedulerState, 'current'>;
-  /** Undefined if the application has its own clock. */
-  readonly #databaseClock: Pick<DatabaseClock, 'synchronize' | 'error'> | undefined;
   readonly #startedAt: Date;
   #isListed = false;
 
-  constructor(
-    deps: HeartbeatDeps,
-    engine: Pick<WorkerEngine, 'running'>,
-    state: Pick<SchedulerState, 'current'>,
-    databaseClock: Pick<DatabaseClock, 'synchronize' | 'error'> | undefined,
-  ) {
+  constructor(deps: HeartbeatDeps) {
     super(deps.clock, deps.events);
     this.#deps = deps;
-    this.#engine = engine;
-    this.#state = state;
-    this.#databaseClock = databaseClock;
     this.#startedAt = deps.clock.now();
   }
 
   async runOnce(): Promise<number> {
-    await this.#databaseClock?.synchronize();
-    await this.#save(this.#state.current);
-    return this.#deps.options.heartbeatInterval;
+    const { databaseClock, state, options } = this.#deps;
+    await databaseClock?.synchronize();
+    await this.#save(state.current);
+    return options.heartbeatInterval;
   }
 
-  /** The last heartbeat of a process that stops cleanly. */
-  async farewell(): Promise<void> {
+  /** Stops and marks the worker as Stopped. */
+  async markStopped(): Promise<void> {
     await this.stop();
-    // A process that only dispatches is not listed.
+    // A process that only dispatches sends no heartbeats and is not listed.
     if (this.#isListed) await this.#save('Stopped');
   }
 
   async #save(state: LifecycleState): Promise<void> {
-    const { store, options, registry, workerId } = this.#deps;
+    const { store, options, registry, workerId, engine, databaseClock } = this.#deps;
     const heartbeatAt = this.clock.now();
     await store.saveHeartbeat({
       _id: workerId,
@@ -73,9 +66,9 @@ export class Heartbeat extends PeriodicService {
       queues: options.queues,
       taskTypes: registry.taskTypes,
       concurrency: options.concurrency,
-      running: this.#engine.running,
+      running: engine.running,
       startedAt: this.#startedAt,
-      clockError: this.#databaseClock?.error ?? null,
+      clockError: databaseClock?.error ?? null,
       heartbeatAt,
       expiresAt: new Date(heartbeatAt.getTime() + LISTED_FOR_MS),
     });

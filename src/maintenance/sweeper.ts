@@ -15,7 +15,7 @@ import { emitRecovered } from '../worker/job-events.js';
 
 const BATCH = 100;
 
-export interface SweeperDeps {
+interface SweeperDeps {
   clock: Clock;
   events: EventBus;
   random: () => number;
@@ -23,6 +23,7 @@ export interface SweeperDeps {
   store: Pick<Store, 'findExpired' | 'recover' | 'logExecutions'>;
   registry: Pick<HandlerRegistry, 'settingsFor'>;
   outages: OutageMonitor;
+  engine: Pick<WorkerEngine, 'wake'>;
   options: Pick<ResolvedOptions, 'sweepInterval' | 'maxCrashes' | 'executionRetention'>;
 }
 
@@ -33,15 +34,13 @@ export interface SweeperDeps {
 export class Sweeper extends PeriodicService {
   readonly name = 'sweep';
   readonly #deps: SweeperDeps;
-  readonly #engine: Pick<WorkerEngine, 'wake'>;
-  /** Rows of recovered crashes that are not in the execution log yet. */
+  /** Rows for the execution log that are not written yet. */
   #unlogged: ExecutionDocument[] = [];
   #rejections = 0;
 
-  constructor(deps: SweeperDeps, engine: Pick<WorkerEngine, 'wake'>) {
+  constructor(deps: SweeperDeps) {
     super(deps.clock, deps.events);
     this.#deps = deps;
-    this.#engine = engine;
   }
 
   override async stop(): Promise<void> {
@@ -67,17 +66,16 @@ export class Sweeper extends PeriodicService {
   }
 
   async #recover(job: JobDocument, now: Date): Promise<void> {
-    const { store, events, random, workerId, options, registry } = this.#deps;
+    const { store, events, random, workerId, options, registry, engine } = this.#deps;
     const { retries } = registry.settingsFor(job.taskType);
     const recovery = decideRecovery({ job, maxCrashes: options.maxCrashes, retries, now, random });
     if (!(await store.recover(job, recovery, workerId, now))) return;
     if (job.status === 'RUNNING') this.#unlogged.push(crashedExecution(job, now, options.executionRetention));
     emitRecovered(events, job, recovery, now);
-    // This process may run it next.
-    this.#engine.wake();
+    engine.wake();
   }
 
-  /** Rows that cannot be written now are written after the next round. Rows that the server rejects are given up. */
+  /** Rows that could not be written are retried after the next sweep. Rows that the server keeps rejecting are dropped. */
   async #logCrashes(): Promise<void> {
     if (this.#unlogged.length === 0) return;
     const rows = this.#unlogged.slice(0, BATCH);
@@ -87,7 +85,7 @@ export class Sweeper extends PeriodicService {
       if (isResultUnknown(error) || ++this.#rejections < MAX_REJECTIONS) throw error;
     }
     this.#rejections = 0;
-    // A pass may sweep at the same time and have removed some of these rows already.
+    // A concurrent pass may sweep too and may already have removed some of these rows.
     this.#unlogged = this.#unlogged.filter((row) => !rows.includes(row));
   }
 }

@@ -1,5 +1,4 @@
 import { Registry } from 'prom-client';
-import { VERSION } from '../config/version.js';
 import type { Clock } from '../domain/clock.js';
 import { ChronosError } from '../domain/errors.js';
 import type { EventName, LifecycleState } from '../domain/events.js';
@@ -32,7 +31,7 @@ export interface MetricsOptions {
 /** The health of a worker, for probes. Durations in milliseconds. */
 export interface Health {
   state: LifecycleState;
-  /** Time since it is Running; 0 if it is not. */
+  /** Time since the worker became Running; 0 in other states. */
   uptime: number;
   /** When a loop that uses the database last succeeded, by this machine's clock. */
   lastGoodCycle: Date | null;
@@ -42,9 +41,9 @@ export interface Health {
   isConnected: boolean;
   /** The longest time that the event loop was blocked in the last seconds. */
   loopLag: number;
-  /** Share of claims and plans of schedules that this worker did not lose to other workers, since the start. */
+  /** Share of claims and schedule plans that were not lost to other workers, since the start. */
   lockSuccess: number;
-  /** Share of the jobs of schedules that were enqueued, since the start. */
+  /** Share of the jobs of due schedules that were enqueued, since the start. */
   pushSuccess: number;
   /** Errors since the start, by kind. */
   errors: Readonly<Record<ErrorKind, number>>;
@@ -56,9 +55,9 @@ export interface Metrics {
   readonly contentType: string;
   /** All metrics in the Prometheus text format. Reads the database at most every 15 seconds. */
   text(): Promise<string>;
-  /** Does not use the database. */
+  /** Does not read the database. */
   health(): Health;
-  /** Stops counting. */
+  /** Stops counting and measuring. */
   detach(): void;
 }
 
@@ -69,30 +68,17 @@ export function attachMetrics(scheduler: Observed, options: MetricsOptions = {})
   const { clock = systemClock, labels = {} } = options;
   const registry = new Registry();
   registry.setDefaultLabels(parseLabels({ ...labels }));
-  const load = (): WorkerLoad => scheduler.load;
   const instruments = createInstruments(registry);
   const health = new HealthState(instruments);
   if (scheduler.state === 'Running') health.runningSince = clock.monotonic();
-  const jobs = jobEventHandlers(instruments, health, load);
+  const jobs = jobEventHandlers(instruments, health, scheduler);
   const lag = new LoopLag(clock);
-  const backlog = new Backlog({
-    clock,
-    read: () => scheduler.backlog(),
-    finishedIn: jobs.finishedIn,
-  });
+  const backlog = new Backlog({ clock, read: () => scheduler.backlog(), finishedIn: jobs.finishedIn });
   const uptime = (): number =>
     health.runningSince === undefined ? 0 : clock.monotonic() - health.runningSince;
-  addGauges(registry, {
-    load,
-    health,
-    lag,
-    backlog,
-    uptime,
-    state: () => scheduler.state,
-    version: VERSION,
-  });
+  addGauges(registry, { scheduler, health, lag, backlog, uptime });
 
-  // The table has the right listener type for each name; TypeScript loses that in a loop.
+  // Each name has the right listener type; TypeScript loses that in a loop.
   const handlers = { ...jobs.handlers, ...workerEventHandlers(instruments, health, clock) } as Record<
     EventName,
     Listener<EventName>
@@ -109,7 +95,7 @@ export function attachMetrics(scheduler: Observed, options: MetricsOptions = {})
       lastGoodCycle: health.lastGoodCycle?.at ?? null,
       sinceGoodCycle:
         health.lastGoodCycle === null ? null : clock.monotonic() - health.lastGoodCycle.monotonic,
-      isConnected: load().connection?.isConnected ?? false,
+      isConnected: scheduler.load.connection?.isConnected ?? false,
       loopLag: lag.read().max,
       lockSuccess: health.locks.ratio,
       pushSuccess: health.pushes.ratio,

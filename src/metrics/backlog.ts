@@ -8,7 +8,7 @@ const MIN_INTERVAL_MS = 15_000;
 const MAX_WAIT_MS = 1000;
 
 export interface BacklogFigures extends QueueBacklog {
-  /** Milliseconds that this process alone would need, at its rate since the last read. */
+  /** Milliseconds that this process alone would need for these jobs, at its rate since the last read. */
   drain: number;
 }
 
@@ -22,15 +22,15 @@ export interface BacklogDeps {
 /** The backlog of each queue, read from the database on a scrape and cached. */
 export class Backlog {
   readonly #deps: BacklogDeps;
-  readonly #finished = new Map<string, number>();
+  readonly #lastRead = new Map<string, { at: number; finished: number }>();
+  readonly #createdAt: number;
   #figures: BacklogFigures[] = [];
-  #readAt: number;
   #requestedAt = -Infinity;
   #reading: Promise<void> | undefined;
 
   constructor(deps: BacklogDeps) {
     this.#deps = deps;
-    this.#readAt = deps.clock.monotonic();
+    this.#createdAt = deps.clock.monotonic();
   }
 
   async figures(): Promise<readonly BacklogFigures[]> {
@@ -46,17 +46,15 @@ export class Backlog {
   /** After a failed read there are no figures: old ones would hide the problem. */
   async #read(): Promise<void> {
     const found = await this.#deps.read().catch(() => []);
-    const now = this.#deps.clock.monotonic();
-    const elapsed = now - this.#readAt;
-    this.#readAt = now;
-    this.#figures = found.map((backlog) => ({ ...backlog, drain: this.#estimateDrain(backlog, elapsed) }));
+    this.#figures = found.map((backlog) => ({ ...backlog, drain: this.#estimateDrain(backlog) }));
   }
 
-  #estimateDrain({ queue, waiting }: QueueBacklog, elapsed: number): number {
-    const finished = this.#deps.finishedIn(queue);
-    const done = finished - (this.#finished.get(queue) ?? 0);
-    this.#finished.set(queue, finished);
+  #estimateDrain({ queue, waiting }: QueueBacklog): number {
+    const now = { at: this.#deps.clock.monotonic(), finished: this.#deps.finishedIn(queue) };
+    const last = this.#lastRead.get(queue) ?? { at: this.#createdAt, finished: 0 };
+    this.#lastRead.set(queue, now);
     if (waiting === 0) return 0;
-    return done === 0 ? Infinity : (waiting / done) * elapsed;
+    const finished = now.finished - last.finished;
+    return finished === 0 ? Infinity : (waiting / finished) * (now.at - last.at);
   }
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../domain/clock.js';
 import { type EventName, OPERATIONS, type SchedulerEvents } from '../domain/events.js';
 import type { WorkerLoad } from '../lifecycle/worker-load.js';
 import { errorKind, type HealthState } from './health-state.js';
-import { LabelLimiter, type Instruments } from './instruments.js';
+import type { Instruments } from './instruments.js';
 
 export type EventHandlers = { readonly [E in EventName]?: (event: SchedulerEvents[E]) => void };
 
@@ -28,7 +28,7 @@ export function workerEventHandlers(metrics: Instruments, health: HealthState, c
     },
     'worker:trouble': ({ operation, error }) => {
       const kind = errorKind(operation, error);
-      // Counted by `schedule:pushed`, which also counts a whole batch that failed for another reason.
+      // Failed inserts are counted by `schedule:pushed`, which also covers batches that failed for another reason.
       if (kind !== 'push') health.count(kind);
     },
     'schedule:due': ({ late }) => metrics.lateness.observe(Math.max(0, late) / 1000),
@@ -50,80 +50,89 @@ export function workerEventHandlers(metrics: Instruments, health: HealthState, c
   };
 }
 
-const OUTCOMES = [
-  'completed',
-  'retry',
-  'failed',
-  'cancelled',
-  'skipped',
-  'snoozed',
-  'given_back',
-  'lock_lost',
-] as const;
-
-type Counters = Record<(typeof OUTCOMES)[number], { inc(): void }>;
-
 /** Metrics of job events. Each metric is looked up once per task type or queue, not once per job. */
 export function jobEventHandlers(
   metrics: Instruments,
   health: HealthState,
-  load: () => WorkerLoad,
+  scheduler: { readonly load: WorkerLoad },
 ): { handlers: EventHandlers; finishedIn: (queue: string) => number } {
-  const types = new LabelLimiter(
-    () => load().taskTypes,
-    (task_type) => ({
-      duration: metrics.duration.labels({ task_type }),
-      recovered: metrics.recovered.labels({ task_type }),
-      stuck: metrics.stuck.labels({ task_type }),
-      ...outcomeCounters(metrics, task_type),
-    }),
+  const forType = cachePerName(
+    () => scheduler.load.taskTypes,
+    (task_type) => {
+      const attempts = (outcome: string) => metrics.jobs.labels({ task_type, outcome });
+      return {
+        duration: metrics.duration.labels({ task_type }),
+        recovered: metrics.recovered.labels({ task_type }),
+        stuck: metrics.stuck.labels({ task_type }),
+        completed: attempts('completed'),
+        retried: attempts('retry'),
+        failed: attempts('failed'),
+        cancelled: attempts('cancelled'),
+        skipped: attempts('skipped'),
+        snoozed: attempts('snoozed'),
+        released: attempts('given_back'),
+        lockLost: attempts('lock_lost'),
+      };
+    },
   );
-  const queues = new LabelLimiter(
-    () => load().queues,
+  const forQueue = cachePerName(
+    () => scheduler.load.queues,
     (queue) => ({
       wait: metrics.wait.labels({ queue }),
       finished: metrics.finished.labels({ queue }),
       count: 0,
     }),
   );
-  const finish = (name: string): void => {
-    const queue = queues.get(name);
+  const countFinished = (name: string): void => {
+    const queue = forQueue(name);
     queue.finished.inc();
     queue.count++;
   };
   const handlers: EventHandlers = {
-    'job:start': ({ queue, waited }) => queues.get(queue).wait.observe(waited / 1000),
+    'job:start': ({ queue, waited }) => forQueue(queue).wait.observe(waited / 1000),
     'job:complete': ({ taskType, queue, duration }) => {
-      const type = types.get(taskType);
+      const type = forType(taskType);
       type.completed.inc();
       type.duration.observe(duration / 1000);
-      finish(queue);
+      countFinished(queue);
     },
     'job:failed': ({ taskType, queue, duration, willRetry }) => {
-      const type = types.get(taskType);
+      const type = forType(taskType);
       type.duration.observe(duration / 1000);
-      if (willRetry) type.retry.inc();
+      if (willRetry) type.retried.inc();
       else {
         type.failed.inc();
-        finish(queue);
+        countFinished(queue);
       }
     },
-    'job:cancelled': ({ taskType }) => types.get(taskType).cancelled.inc(),
-    'job:skipped': ({ taskType }) => types.get(taskType).skipped.inc(),
-    'job:snoozed': ({ taskType }) => types.get(taskType).snoozed.inc(),
-    'job:givenBack': ({ taskType }) => types.get(taskType).given_back.inc(),
-    'job:stalled': ({ taskType }) => types.get(taskType).recovered.inc(),
+    'job:cancelled': ({ taskType }) => forType(taskType).cancelled.inc(),
+    'job:skipped': ({ taskType }) => forType(taskType).skipped.inc(),
+    'job:snoozed': ({ taskType }) => forType(taskType).snoozed.inc(),
+    'job:givenBack': ({ taskType }) => forType(taskType).released.inc(),
+    'job:stalled': ({ taskType }) => forType(taskType).recovered.inc(),
     'job:lockLost': ({ taskType }) => {
-      types.get(taskType).lock_lost.inc();
+      forType(taskType).lockLost.inc();
       metrics.lost.inc();
       health.count('lock');
     },
-    'worker:stuck': ({ taskType }) => types.get(taskType).stuck.inc(),
+    'worker:stuck': ({ taskType }) => forType(taskType).stuck.inc(),
   };
-  return { handlers, finishedIn: (queue) => queues.get(queue).count };
+  return { handlers, finishedIn: (queue) => forQueue(queue).count };
 }
 
-function outcomeCounters({ jobs }: Instruments, task_type: string): Counters {
-  const made = OUTCOMES.map((outcome) => [outcome, jobs.labels({ task_type, outcome })]);
-  return Object.fromEntries(made) as Counters;
+/**
+ * Creates one value per known name, and one (`other`) for all unknown names: stored data must not be able to create an
+ * unlimited number of time series.
+ */
+function cachePerName<T>(
+  knownNames: () => readonly string[],
+  create: (name: string) => T,
+): (name: string) => T {
+  const values = new Map<string, T>();
+  const getOrCreate = (name: string): T => {
+    const value = values.get(name) ?? create(name);
+    values.set(name, value);
+    return value;
+  };
+  return (name) => values.get(name) ?? getOrCreate(knownNames().includes(name) ? name : 'other');
 }

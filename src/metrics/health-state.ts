@@ -24,19 +24,12 @@ export class SuccessRatio {
   }
 }
 
-/** The figures that `health()` needs: the values of prom-client's metrics cannot be read back. */
+/** What `health()` reports, kept here because the values of prom-client's metrics cannot be read back. */
 export class HealthState {
-  /** Claims, and plans of schedules. */
+  /** Claims and schedule plans. */
   readonly locks = new SuccessRatio();
   readonly pushes = new SuccessRatio();
-  readonly errors: Record<ErrorKind, number> = {
-    connection: 0,
-    lock: 0,
-    decode: 0,
-    push: 0,
-    cron: 0,
-    other: 0,
-  };
+  readonly errors = Object.fromEntries(ERROR_KINDS.map((kind) => [kind, 0])) as Record<ErrorKind, number>;
   /** Monotonic time. */
   runningSince: number | undefined;
   /** When a loop that uses the database last succeeded: as a date, and monotonic to measure its age. */
@@ -55,7 +48,7 @@ export class HealthState {
   }
 }
 
-/** Names, because redacted errors and those of another thread are not instances of the driver's classes. */
+/** By name: redacted errors and errors of another thread are not instances of the driver's classes. */
 const CONNECTION_ERROR_NAME =
   /^Mongo(Network|ServerSelection|WaitQueue|PoolCleared|PoolClosed|TopologyClosed|NotConnected|ServerClosed)/;
 /** The renewal thread reports only the message of an error. */
@@ -65,12 +58,12 @@ const CONNECTION_ERROR_MESSAGE =
 export function errorKind(operation: Operation, error: Error): ErrorKind {
   if (isConnectionError(error)) return 'connection';
   const kind = OPERATIONS[operation].errorKind;
-  // A plan that MongoDB rejected says nothing about the schedule's rule.
+  // MongoDB rejected the plan: the schedule's rule is not the cause.
   if (kind === 'cron' && error.name.startsWith('Mongo')) return 'other';
   return kind ?? (error.name.startsWith('BSON') ? 'decode' : 'other');
 }
 
-/** The error or one of its causes. */
+/** True if the error or one of its causes is a connection error. */
 function isConnectionError(error: Error): boolean {
   if (error instanceof ChronosError && error.code === 'MONGODB_UNREACHABLE') return true;
   if (isResultUnknown(error) || CONNECTION_ERROR_NAME.test(error.name)) return true;

@@ -11,7 +11,7 @@ import { newJobId } from '../store/bson.js';
 import type { AuditDocument } from '../store/schema/system-schemas.js';
 import type { Store } from '../store/store.js';
 import type { BulkProgress } from './bulk.js';
-import { fromCursor, invalidCursor, toPage } from './lists.js';
+import { readPage } from './lists.js';
 
 const RETENTION_MS = 90 * 86_400_000;
 
@@ -22,24 +22,17 @@ export interface AuditPage {
   next: string | null;
 }
 
-/** Stores who did what. Resolves when the write is acknowledged by a majority. */
+/** Resolves when the write is acknowledged by a majority. */
 export async function addAudit(
   store: Pick<Store, 'addAudit'>,
   clock: Clock,
   input: AuditEntry,
 ): Promise<AuditView> {
-  const {
-    who,
-    action,
-    target = null,
-    filter = null,
-    counts = null,
-    requestId = null,
-  } = parseAuditEntry(input);
   const at = clock.now();
   const entry: AuditDocument = {
-    ...{ _id: newJobId(), at, who, action, target, filter, counts, requestId },
-    expiresAt: new Date(at.getTime() + RETENTION_MS),
+    ...{ _id: newJobId(), at, expiresAt: new Date(at.getTime() + RETENTION_MS) },
+    ...{ target: null, filter: null, counts: null, requestId: null },
+    ...parseAuditEntry(input),
   };
   await store.addAudit(entry);
   return toAuditView(entry);
@@ -50,19 +43,19 @@ export async function listAudit(
   store: Pick<Store, 'listAudit'>,
   query: AuditFilterOptions & PageOptions,
 ): Promise<AuditPage> {
-  const { filter, limit, after: cursor } = parseAuditQuery(query);
-  const after = fromCursor(cursor);
-  if (after?.at === null) throw invalidCursor();
-  const found = await store.listAudit({ filter, after, limit: limit + 1 });
-  const { items, next } = toPage(found, limit, ({ at, _id }) => ({ at, id: _id }), toAuditView);
-  return { entries: items, next };
+  const { items, next } = await readPage(
+    parseAuditQuery(query),
+    (one) => store.listAudit(one),
+    ({ at, _id }) => ({ at, id: _id }),
+  );
+  return { entries: items.map(toAuditView), next };
 }
 
 function toAuditView({ _id, expiresAt: _expiresAt, ...fields }: AuditDocument): AuditView {
   return { id: _id, ...fields };
 }
 
-/** What a change was applied to, and how many documents it changed. */
+/** The target of a change, and how many documents it changed. */
 export type AuditDetails = Pick<AuditEntry, 'target' | 'filter' | 'counts'>;
 
 export interface AuditedChange<A> {
@@ -78,8 +71,8 @@ export interface AuditedChange<A> {
   after: (result: A) => AuditDetails | 'refused';
 }
 
-/** A change that fails with one of these has changed nothing. */
-const REFUSALS: ReadonlySet<ErrorCode> = new Set([
+/** After one of these errors it is certain that nothing was changed. */
+const NO_CHANGE_CODES: ReadonlySet<ErrorCode> = new Set([
   'INVALID_ARGUMENT',
   'INVALID_OPTIONS',
   'INVALID_PAYLOAD',
@@ -107,8 +100,10 @@ export async function withAudit<A>(options: AuditedChange<A>): Promise<{ result:
   try {
     result = await change();
   } catch (error) {
-    // After any other error the result is unknown: the attempt stays without a second entry.
-    if (isRefusal(error)) await succeeds(record(':refused', before));
+    // After any other error the result is unknown, so the attempt stays without a second entry.
+    if (error instanceof ChronosError && NO_CHANGE_CODES.has(error.code)) {
+      await succeeds(record(':refused', before));
+    }
     throw error;
   }
   const details = after(result);
@@ -122,19 +117,14 @@ export function bulkCounts({ matched, changed, requested, refused }: BulkProgres
   return { counts: { matched, changed, requested, refused: refusedTotal } };
 }
 
-function isRefusal(error: unknown): boolean {
-  return error instanceof ChronosError && REFUSALS.has(error.code);
-}
-
-/** A ChronosError already says what is wrong (no connection, an invalid id). */
+/** A ChronosError is thrown as it is: it already explains the problem (no connection, an invalid id). */
 function throwUnwritable(cause: unknown): never {
   if (cause instanceof ChronosError) throw cause;
-  throw new ChronosError('AUDIT_UNWRITABLE', 'no change made: the audit entry could not be written', {
-    cause,
-  });
+  const message = 'no change made: the audit entry could not be written';
+  throw new ChronosError('AUDIT_UNWRITABLE', message, { cause });
 }
 
-/** The change is already made: an error here would only make the caller repeat it. */
+/** Does not reject: after the change is made, an error would only make the caller repeat it. */
 function succeeds(work: Promise<unknown>): Promise<boolean> {
   return work.then(
     () => true,

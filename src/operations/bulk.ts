@@ -11,19 +11,18 @@ import type { PagePosition } from '../store/pagination.js';
 import type { Store } from '../store/store.js';
 
 const BATCH_SIZE = 200;
-/** Low enough that a bulk change does not take all connections away from the jobs. */
+/** Low enough to leave connections for running jobs. */
 const CONCURRENT_WRITES = 8;
 
 export type BulkAction = 'retry' | 'cancel' | 'hold' | 'release';
 
-/** Progress of a bulk change. */
 export interface BulkProgress {
   /** Jobs that matched the filter. */
   matched: number;
   changed: number;
-  /** How many of the changed jobs are running: their worker was asked to cancel them. */
+  /** How many of the changed jobs are running: their workers were asked to cancel them. */
   requested: number;
-  /** Jobs that were not changed, counted by the status they had by then, or `notFound`. */
+  /** Jobs that were not changed because their status had changed: counts by that status, or `notFound`. */
   refused: Record<string, number>;
 }
 
@@ -33,7 +32,7 @@ export interface BulkAnswer extends BulkProgress {
 }
 
 export interface BulkOptions {
-  /** The reason; it is stored with jobs that are cancelled or held. */
+  /** Stored with jobs that are cancelled or held. */
   reason?: string;
   /** Called after each batch of 200 jobs. */
   onProgress?: (progress: BulkProgress) => void;
@@ -41,15 +40,16 @@ export interface BulkOptions {
   signal?: AbortSignal;
 }
 
-export interface BulkDeps {
+interface BulkDeps {
   store: Pick<Store, 'listJobs'>;
   clock: Clock;
   jobs: JobActions;
 }
 
-type ChangeResult = 'changed' | 'requested' | { refused: string };
+/** A status, or `notFound`, if the job was not changed. */
+type ChangeResult = 'changed' | 'requested' | JobStatus | 'notFound';
 
-/** In the order jobs pass through them, so that a job that changes its status meanwhile is found later, not missed. */
+/** In the order in which jobs reach them, so that a job that changes its status during the bulk change is still found. */
 const STATUSES: Record<BulkAction, readonly JobStatus[]> = {
   retry: FINISHED_STATUSES,
   cancel: [...TRANSITIONS.cancel.from, 'RUNNING'],
@@ -57,8 +57,8 @@ const STATUSES: Record<BulkAction, readonly JobStatus[]> = {
   release: TRANSITIONS.unhold.from,
 };
 
-/** How many jobs an action would match, up to `max`. */
-export async function countFor(
+/** How many jobs the action would change, up to `max`. */
+export async function countAffected(
   store: Pick<Store, 'countJobs'>,
   action: BulkAction,
   filter: JobFilterOptions,
@@ -83,13 +83,13 @@ export async function changeMany(
   assertReason(reason);
   const createdUntil = deps.clock.now();
   const progress: BulkProgress = { matched: 0, changed: 0, requested: 0, refused: {} };
-  // A job whose cancellation was requested may be found again under a later status.
+  // A job whose cancellation was requested may be found again under another status.
   const requested = new Set<string>();
   for (const one of filtersFor(action, filter)) {
-    for await (const ids of batches(deps.store, { ...one, createdUntil })) {
+    for await (const ids of readBatches(deps.store, { ...one, createdUntil })) {
       if (signal?.aborted === true) return { ...progress, isAborted: true };
       const fresh = ids.filter((id) => !requested.has(id));
-      await forEach(fresh, async (id) => {
+      await forEachConcurrently(fresh, async (id) => {
         const result = await changeOne(deps.jobs, action, id, one.status, reason);
         if (result === 'requested') requested.add(id);
         addResult(progress, result);
@@ -115,13 +115,13 @@ function filtersFor(action: BulkAction, input: JobFilterOptions): (JobFilter & {
   return statuses.map((one) => ({ ...rest, status: one }));
 }
 
-async function* batches(store: Pick<Store, 'listJobs'>, filter: JobFilter): AsyncGenerator<string[]> {
+async function* readBatches(store: Pick<Store, 'listJobs'>, filter: JobFilter): AsyncGenerator<string[]> {
   let after: PagePosition | undefined;
   for (;;) {
     const jobs = await store.listJobs({ filter, after, limit: BATCH_SIZE });
     const last = jobs.at(-1);
     if (last === undefined) return;
-    // Take the position now: changing the jobs may change their place in the list.
+    // Taken before the jobs are changed, which may change their position in the list.
     after = positionOf(filter, last);
     yield jobs.map(({ _id }) => _id);
     if (jobs.length < BATCH_SIZE) return;
@@ -138,44 +138,40 @@ async function changeOne(
   switch (action) {
     case 'retry': {
       const result = await jobs.retry(id, [status as FinishedStatus]);
-      return result.retried ? 'changed' : { refused: result.status ?? 'notFound' };
+      return result.retried ? 'changed' : (result.status ?? 'notFound');
     }
     case 'cancel': {
       const result = await jobs.cancel(id, reason);
-      if (result.answer === 'cancelled') return 'changed';
-      if (result.answer === 'requested') return 'requested';
-      return { refused: result.answer === 'alreadyFinished' ? result.status : 'notFound' };
+      if (result.answer === 'alreadyFinished') return result.status;
+      return result.answer === 'cancelled' ? 'changed' : result.answer;
     }
     case 'hold':
     case 'release': {
       const result = await (action === 'hold' ? jobs.hold(id, reason) : jobs.unhold(id));
-      return result.changed ? 'changed' : { refused: result.status ?? 'notFound' };
+      return result.changed ? 'changed' : (result.status ?? 'notFound');
     }
   }
 }
 
 function addResult(progress: BulkProgress, result: ChangeResult): void {
-  if (typeof result === 'object') {
-    progress.refused[result.refused] = (progress.refused[result.refused] ?? 0) + 1;
-    return;
-  }
-  progress.changed++;
+  if (result === 'changed' || result === 'requested') progress.changed++;
+  else progress.refused[result] = (progress.refused[result] ?? 0) + 1;
   if (result === 'requested') progress.requested++;
 }
 
-/** Works on a few ids at a time. After an error it starts nothing new, waits for what is under way, then throws. */
-async function forEach(ids: readonly string[], work: (id: string) => Promise<void>): Promise<void> {
-  const queue = [...ids];
-  let failed = false;
-  const workThroughQueue = async (): Promise<void> => {
-    for (let id = queue.shift(); id !== undefined && !failed; id = queue.shift()) {
-      await work(id).catch((error: unknown) => {
-        failed = true;
-        throw error;
-      });
-    }
+/** After an error no further work starts; the error is thrown when the work in progress has ended. */
+async function forEachConcurrently(
+  ids: readonly string[],
+  work: (id: string) => Promise<void>,
+): Promise<void> {
+  // All loops take ids from one generator. A loop that throws closes it, which ends the other loops.
+  const queue = (function* () {
+    yield* ids;
+  })();
+  const loop = async (): Promise<void> => {
+    for (const id of queue) await work(id);
   };
-  const results = await Promise.allSettled(Array.from({ length: CONCURRENT_WRITES }, workThroughQueue));
+  const results = await Promise.allSettled(Array.from({ length: CONCURRENT_WRITES }, loop));
   const rejected = results.find((result) => result.status === 'rejected');
   if (rejected !== undefined) throw rejected.reason;
 }

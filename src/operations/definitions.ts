@@ -14,18 +14,18 @@ import type { Store } from '../store/store.js';
 
 const PREVIEWED_RUNS = 3;
 
-/** A definition in code, as loaded in this process. */
+/** A schedule that is defined in the code of this process. */
 export interface DefinitionView extends ScheduleDefinition {
   name: string;
-  /** What it runs: its own handler, that of a task type, or a built-in one. */
+  /** Its handler: its own function, the handler of a task type, or a built-in one. */
   runs: { kind: string; label: string };
   dependsOn: readonly string[];
-  /** It applies to the environment of this process, and this process has its handler. */
+  /** This process has its handler, and it is defined for the environment of this process. */
   isServed: boolean;
   hasHandler: boolean;
   /** The stored schedule; null if no worker has registered it yet. */
   stored: Pick<ScheduleDocument, 'isActive' | 'paused' | 'disabledReason' | 'nextRunAt' | 'lastRunAt'> | null;
-  /** The next few occurrences, whether it is active or not. */
+  /** The next few occurrences, even if it is not active. */
   nextRuns: Date[];
 }
 
@@ -45,7 +45,7 @@ export interface DefinitionDeps {
   clock: Clock;
   definitions: DefinitionRegistry;
   registry: HandlerRegistry;
-  environment: string;
+  options: Pick<ResolvedOptions, 'environment'>;
 }
 
 export async function listDefinitions(deps: DefinitionDeps): Promise<DefinitionView[]> {
@@ -54,17 +54,15 @@ export async function listDefinitions(deps: DefinitionDeps): Promise<DefinitionV
   return definitions.map((definition) => toDefinitionView(deps, definition, stored.get(definition.name)));
 }
 
-/** Definitions in code in their order, then stored schedules that are not in code. */
+/** Definitions in the order of the code, then stored schedules that this process does not define. */
 export async function diffSchedules(deps: DefinitionDeps): Promise<ScheduleDifference[]> {
   const definitions = deps.definitions.all();
   const stored = await findStored(deps.store, definitions);
-  const orphaned = await deps.store.findForeignDefinitions(
-    definitions.map(({ name }) => name),
-    { limitTime: true },
-  );
+  const names = definitions.map(({ name }) => name);
+  const orphaned = await deps.store.findForeignDefinitions(names, { limitTime: true });
   return [
     ...definitions.map((definition) => diff(definition, stored.get(definition.name))),
-    ...orphaned.sort().map((name): ScheduleDifference => ({ name, state: 'orphaned', changes: [] })),
+    ...orphaned.sort().map((name) => ({ name, state: 'orphaned' as const, changes: [] })),
   ];
 }
 
@@ -73,33 +71,30 @@ async function findStored(
   definitions: readonly Definition[],
 ): Promise<Map<string, ScheduleDocument>> {
   if (definitions.length === 0) return new Map();
-  const found = await store.findSchedules(
-    definitions.map(({ name }) => name),
-    { limitTime: true },
-  );
+  const names = definitions.map(({ name }) => name);
+  const found = await store.findSchedules(names, { limitTime: true });
   return new Map(found.map((schedule) => [schedule._id, schedule]));
 }
 
 function toDefinitionView(
-  { registry, environment, clock }: DefinitionDeps,
+  { registry, options, clock }: DefinitionDeps,
   { name, task, schedule, dependsOn }: Definition,
   stored: ScheduleDocument | undefined,
 ): DefinitionView {
   const now = clock.now();
   const hasHandler = registry.get(name) !== undefined;
-  const anchor = stored?.anchor ?? now;
   return {
     name,
     runs: { kind: task.kind, label: task.label },
     ...schedule,
     dependsOn,
     hasHandler,
-    isServed: hasHandler && isForEnvironment(schedule.environments, environment),
+    isServed: hasHandler && isForEnvironment(schedule.environments, options.environment),
     stored: stored === undefined ? null : toStoredState(stored),
     nextRuns:
       schedule.rule === null
         ? []
-        : nextRuns(occurrencesOf(schedule.rule, anchor), PREVIEWED_RUNS, now, Infinity),
+        : nextRuns(occurrencesOf(schedule.rule, stored?.anchor ?? now), PREVIEWED_RUNS, now, Infinity),
   };
 }
 
@@ -128,7 +123,7 @@ export interface ConfigurationView {
   workerId: string;
   /** Durations in milliseconds. */
   options: Omit<ResolvedOptions, 'uri' | 'clock' | 'taskHandlers' | 'workerId'>;
-  /** Task types that it has handlers for. */
+  /** Task types with a handler in this process. */
   taskTypes: string[];
 }
 

@@ -19,10 +19,9 @@ import {
   toJobView,
 } from '../jobs/job-views.js';
 import { isPositionIn, positionOf } from '../store/jobs/list.js';
-import type { PagePosition } from '../store/pagination.js';
-import type { WorkerDocument } from '../store/schema/system-schemas.js';
+import type { PagePosition, PageQuery } from '../store/pagination.js';
+import { SILENT_AFTER_MS, type WorkerDocument } from '../store/schema/system-schemas.js';
 import type { Store } from '../store/store.js';
-import { SILENT_AFTER_MS } from '../store/system.js';
 
 export interface JobPage {
   jobs: JobSummary[];
@@ -40,12 +39,14 @@ export async function listJobs(
   query: JobFilterOptions & PageOptions,
   where = 'listJobs() query',
 ): Promise<JobPage> {
-  const { filter, limit, after: cursor } = parseJobQuery(query, where);
-  const after = fromCursor(cursor);
-  if (after !== undefined && !isPositionIn(filter, after)) throw invalidCursor();
-  const found = await store.listJobs({ filter, after, limit: limit + 1 });
-  const { items, next } = toPage(found, limit, (job) => positionOf(filter, job), toJobSummary);
-  return { jobs: items, next };
+  const page = parseJobQuery(query, where);
+  const { items, next } = await readPage(
+    page,
+    (one) => store.listJobs(one),
+    (job) => positionOf(page.filter, job),
+    (position) => isPositionIn(page.filter, position),
+  );
+  return { jobs: items.map(toJobSummary), next };
 }
 
 export async function showJob(
@@ -63,13 +64,12 @@ export async function listExecutions(
   store: Pick<Store, 'listExecutions'>,
   query: ExecutionFilterOptions & PageOptions,
 ): Promise<ExecutionPage> {
-  const { filter, limit, after: cursor } = parseExecutionQuery(query);
-  const after = fromCursor(cursor);
-  if (after?.at === null) throw invalidCursor();
-  const found = await store.listExecutions({ filter, after, limit: limit + 1 });
-  const position = (row: { _id: string; expiresAt: Date }) => ({ at: row.expiresAt, id: row._id });
-  const { items, next } = toPage(found, limit, position, toExecutionSummary);
-  return { executions: items, next };
+  const { items, next } = await readPage(
+    parseExecutionQuery(query),
+    (one) => store.listExecutions(one),
+    ({ expiresAt, _id }) => ({ at: expiresAt, id: _id }),
+  );
+  return { executions: items.map(toExecutionSummary), next };
 }
 
 export async function showExecution(
@@ -81,35 +81,32 @@ export async function showExecution(
   return row === null ? null : toExecutionView(row);
 }
 
-/** Queries read one document more than the page has, which shows whether there is a next page. */
-export function toPage<D, T>(
-  found: readonly D[],
-  limit: number,
-  position: (document: D) => PagePosition,
-  toView: (document: D) => T,
-): { items: T[]; next: string | null } {
-  const shown = found.slice(0, limit);
-  const last = shown.at(-1);
-  const next = found.length > limit && last !== undefined ? toCursor(position(last)) : null;
-  return { items: shown.map(toView), next };
+/**
+ * Reads one document more than the page has, which shows whether there is a next page. `isPosition` is false for a cursor
+ * from a list in another order.
+ */
+export async function readPage<F, D>(
+  { filter, limit, after: cursor }: { filter: F; limit: number; after: string | undefined },
+  find: (query: PageQuery<F>) => Promise<D[]>,
+  toPosition: (document: D) => PagePosition,
+  isPosition = ({ at }: PagePosition): boolean => at !== null,
+): Promise<{ items: D[]; next: string | null }> {
+  const after = cursor === undefined ? undefined : parseCursor(cursor);
+  if (cursor !== undefined && (after === undefined || !isPosition(after))) {
+    throw new ChronosError(
+      'INVALID_ARGUMENT',
+      '`after` must be the `next` of an earlier page with the same filter; leave it out to start at the first page',
+    );
+  }
+  const found = await find({ filter, after, limit: limit + 1 });
+  const items = found.slice(0, limit);
+  const last = items.at(-1);
+  const next = found.length > limit && last !== undefined ? toCursor(toPosition(last)) : null;
+  return { items, next };
 }
 
 function toCursor({ at, id }: PagePosition): string {
   return Buffer.from(JSON.stringify([at === null ? null : at.getTime(), id])).toString('base64url');
-}
-
-export function fromCursor(cursor: string | undefined): PagePosition | undefined {
-  if (cursor === undefined) return undefined;
-  const position = parseCursor(cursor);
-  if (position === undefined) throw invalidCursor();
-  return position;
-}
-
-export function invalidCursor(): ChronosError {
-  return new ChronosError(
-    'INVALID_ARGUMENT',
-    '`after` must be the `next` of an earlier page with the same filter; leave it out to start at the first page',
-  );
 }
 
 function parseCursor(cursor: string): PagePosition | undefined {
@@ -126,13 +123,13 @@ function parseCursor(cursor: string): PagePosition | undefined {
   }
 }
 
-/** Workers that are gone stay listed for a day, after the live ones. */
+/** Workers that stopped stay in the collection for a day. */
 export const MAX_WORKERS = 1000;
 
 /** A worker process as of its last heartbeat. */
 export type WorkerView = Omit<WorkerDocument, '_id' | 'expiresAt'> & {
   id: string;
-  /** It is running, and its last heartbeat is less than a minute old by the database's clock. */
+  /** It is Running, and its last heartbeat is at most a minute old by the database's clock. */
   isLive: boolean;
   /** Milliseconds since its last heartbeat. */
   silentFor: number;

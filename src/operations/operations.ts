@@ -17,10 +17,9 @@ import type { BackfillPreview } from '../schedules/stored/manual-runs.js';
 import type { Count } from '../store/jobs/counts.js';
 import { MAX_COUNTED } from '../store/query-limits.js';
 import { addAudit, type AuditPage, type AuditView, listAudit } from './audit.js';
-import { type BulkAction, type BulkAnswer, type BulkOptions, changeMany, countFor } from './bulk.js';
+import { type BulkAction, type BulkAnswer, type BulkOptions, changeMany, countAffected } from './bulk.js';
 import {
   type ConfigurationView,
-  type DefinitionDeps,
   type DefinitionView,
   diffSchedules,
   listDefinitions,
@@ -47,11 +46,12 @@ export interface Collected {
   jobs: { id: string; schedule: string | null; scheduledFor: Date | null }[];
 }
 
-type DeadFilter = Omit<JobFilterOptions, 'status'>;
+/** FAILED jobs that match every field. */
+export type DeadFilter = Omit<JobFilterOptions, 'status'>;
 
 /**
- * Everything a person does with a running system, for the command line, the HTTP API and your own programs. Reads are
- * bounded, however much there is in the database; the names of the methods tell which ones change something.
+ * Inspects and controls a running system: the command line and the HTTP API use it, and so can your programs. Every read
+ * has a limit, however large the database is.
  */
 export class Operations {
   readonly #lifecycle: SchedulerLifecycle;
@@ -76,8 +76,8 @@ export class Operations {
   }
 
   /**
-   * A page of jobs. SCHEDULED jobs: the next due first; QUEUED and RUNNING: the longest first; others: the newest first.
-   * Without a status, of a schedule, and by the beginning of their ids: by id, descending.
+   * A page of jobs. SCHEDULED jobs: next due first. QUEUED and RUNNING: longest first. Others: newest first. Without a
+   * status, with a schedule or with an id prefix: ordered by id, descending.
    */
   async listJobs(query: JobFilterOptions & PageOptions = {}): Promise<JobPage> {
     return listJobs((await this.#lifecycle.connect()).store, query);
@@ -94,10 +94,9 @@ export class Operations {
     return showJob((await this.#lifecycle.connect()).store, jobId);
   }
 
-  /** Why the job does not run, and when it will; also for an occurrence that has no job yet. Null if there is none. */
+  /** Why the job does not run, and when it will. Also for an occurrence without a job. Null if neither exists. */
   async explainJob(jobId: string): Promise<Explanation | null> {
-    const components = await this.#lifecycle.connect();
-    return explainJob(components, jobId, components.options.timezone);
+    return explainJob(await this.#lifecycle.connect(), jobId);
   }
 
   /** A page of the execution log, newest first. */
@@ -110,25 +109,25 @@ export class Operations {
     return showExecution((await this.#lifecycle.connect()).store, id);
   }
 
-  /** How many jobs match, up to ten thousand; or how many of them an action applies to. */
+  /** How many jobs match the filter (and, with an action, would be changed by it), up to ten thousand. */
   async countMatching(filter: JobFilterOptions, action?: BulkAction): Promise<Count> {
     const { store } = await this.#lifecycle.connect();
     return action === undefined
       ? store.countJobs(parseJobFilter(filter, 'countMatching() filter'), MAX_COUNTED)
-      : countFor(store, action, filter, MAX_COUNTED);
+      : countAffected(store, action, filter, MAX_COUNTED);
   }
 
-  /** Runs finished jobs again, as if they were new: FAILED ones, unless the filter has another status. */
+  /** Runs finished jobs again as if they were new: FAILED ones, unless the filter has another status. */
   async retryJobs(filter: JobFilterOptions, options?: BulkOptions): Promise<BulkAnswer> {
     return changeMany(await this.#lifecycle.connect(), 'retry', filter, options);
   }
 
-  /** The same for FAILED jobs only. */
+  /** Like `retryJobs`, for FAILED jobs only. */
   async retryDead(filter: DeadFilter = {}, options?: BulkOptions): Promise<BulkAnswer> {
     return this.retryJobs({ ...filter, status: 'FAILED' }, options);
   }
 
-  /** Cancels waiting jobs, and asks the workers of running ones. */
+  /** Cancels waiting jobs, and asks the workers of running jobs to cancel them. */
   async cancelJobs(filter: JobFilterOptions, options?: BulkOptions): Promise<BulkAnswer> {
     return changeMany(await this.#lifecycle.connect(), 'cancel', filter, options);
   }
@@ -148,7 +147,7 @@ export class Operations {
     return (await this.#lifecycle.connect()).pruner.count(olderThan, MAX_COUNTED);
   }
 
-  /** How many jobs a backfill from one instant to another, both included, would create, and in which pieces. */
+  /** How many jobs a backfill between two instants (both included) would create, and the calls of `backfill` it takes. */
   async previewBackfill(id: string, from: Instant, to: Instant): Promise<BackfillPreview> {
     return (await this.#lifecycle.connect()).manualRuns.previewBackfill(id, from, to);
   }
@@ -159,32 +158,31 @@ export class Operations {
     return runChecks({ store, clock, wallClock: systemClock });
   }
 
-  /** The definitions in the code of this process, with their rules and next times. */
+  /** The schedules defined in the code of this process, with their next occurrences. */
   async listDefinitions(): Promise<DefinitionView[]> {
-    return listDefinitions(await this.#definitionDeps());
+    return listDefinitions(await this.#lifecycle.connect());
   }
 
   /** Compares the definitions in code with the stored ones. */
   async diffSchedules(): Promise<ScheduleDifference[]> {
-    return diffSchedules(await this.#definitionDeps());
+    return diffSchedules(await this.#lifecycle.connect());
   }
 
-  /** The settings this process would work with. Needs no connection. */
+  /** The resolved options of this process. Needs no connection. */
   configuration(): ConfigurationView {
     const { options, registry, workerId, definitions } = this.#lifecycle.deps;
-    // Definitions add their task types when they are frozen.
-    definitions.all();
+    definitions.all(); // freezes the definitions, which registers their task types
     return toConfigurationView(options, registry, workerId);
   }
 
-  /** Creates the jobs that schedules have due, and executes nothing. */
+  /** Creates the jobs of due schedules without running them. */
   async collect(): Promise<Collected> {
     const created = await this.#lifecycle.trackPass(enqueueDue(this.#lifecycle));
     const jobs = created.map(({ _id: id, schedule, scheduledFor }) => ({ id, schedule, scheduledFor }));
     return { created: jobs.length, jobs };
   }
 
-  /** Records who did what, for 90 days. The CLI and the HTTP API do so for every change; the other methods here do not. */
+  /** Adds an audit entry, kept for 90 days. The CLI and the HTTP API add one per change; other methods here add none. */
   async audit(entry: AuditEntry): Promise<AuditView> {
     const { store, clock } = await this.#lifecycle.connect();
     return addAudit(store, clock, entry);
@@ -193,10 +191,5 @@ export class Operations {
   /** A page of audit entries, newest first. */
   async listAudit(query: AuditFilterOptions & PageOptions = {}): Promise<AuditPage> {
     return listAudit((await this.#lifecycle.connect()).store, query);
-  }
-
-  async #definitionDeps(): Promise<DefinitionDeps> {
-    const components = await this.#lifecycle.connect();
-    return { ...components, environment: components.options.environment };
   }
 }

@@ -14,7 +14,7 @@ const MAX_READ_MS = 2000;
 const THROUGHPUT_WINDOW_MS = 300_000;
 const MINUTE_MS = 60_000;
 
-/** The count of a queue when there was no time left to count it. */
+/** The counts of a queue that there was no time left to count. */
 const UNCOUNTED: Count = { count: 0, atLeast: true };
 
 /** Outcomes that end the job. */
@@ -31,7 +31,10 @@ export interface QueueView {
   oldestWaiting: number | null;
   /** Jobs finished per minute, over the last five minutes. */
   perMinute: number;
-  /** Milliseconds until the jobs that are due now are done at that rate; null when no job finished recently, or when there was no time to count. A lower bound if `due` is one. */
+  /**
+   * Milliseconds until the jobs that are due now are done at that rate, a lower bound if `due` is one. Null when no job
+   * finished recently, or when there was no time to count.
+   */
   drainIn: number | null;
   /** Live workers that serve this queue. */
   workers: number;
@@ -80,7 +83,7 @@ export async function readStatus({ store, clock }: StatusDeps): Promise<StatusVi
   const at = clock.now();
   const end = clock.monotonic() + MAX_READ_MS;
   const isTimeUp = (): boolean => clock.monotonic() > end;
-  const [{ oldestDue, isComplete }, waiting, estimate, workers, recent, counted] = await Promise.all([
+  const [{ oldestDue, isComplete }, waiting, estimate, workers, recent, unscheduled] = await Promise.all([
     store.findOldestDue({ now: at, max: MAX_COMBINATIONS, isTimeUp }),
     store.findWaitingQueues(MAX_COMBINATIONS, isTimeUp),
     store.estimateJobs(),
@@ -93,45 +96,35 @@ export async function readStatus({ store, clock }: StatusDeps): Promise<StatusVi
     ...oldestDue.map(({ queue }) => queue),
     ...waiting.queues,
     ...live.flatMap(({ queues }) => queues),
-    ...[...counted.values()].flatMap(({ byQueue }) => [...byQueue.keys()]),
+    ...[...unscheduled.values()].flatMap(({ byQueue }) => [...byQueue.keys()]),
   ]);
+  const counted = await countScheduled(store, [...names].sort(), at, isTimeUp);
   const window = Math.max(1, at.getTime() - recent.since.getTime());
-  const queues: QueueView[] = [];
-  let isCounted = true;
-  for (const queue of [...names].sort()) {
-    isCounted &&= !isTimeUp();
-    const [scheduled, due] = isCounted
-      ? await Promise.all([
-          store.countJobs({ status: 'SCHEDULED', queue }, MAX_COUNTED),
-          store.countDue(queue, at, MAX_COUNTED),
-        ])
-      : [UNCOUNTED, UNCOUNTED];
+  const queues = counted.map(({ queue, scheduled, due }): QueueView => {
     const oldestDueAt = findOldestDueAt(oldestDue, queue);
     const perMinute = countFinished(recent, queue) / (window / MINUTE_MS);
-    queues.push({
+    return {
       queue,
-      counts: countsByStatus((status) =>
-        status === 'SCHEDULED'
-          ? scheduled
-          : {
-              count: counted.get(status)?.byQueue.get(queue) ?? 0,
-              atLeast: totalOf(counted, status).atLeast,
-            },
-      ),
+      counts: countsByStatus((status) => {
+        const found = unscheduled.get(status);
+        if (found === undefined) return scheduled;
+        return { count: found.byQueue.get(queue) ?? 0, atLeast: found.total.atLeast };
+      }),
       due,
       oldestDueAt,
       oldestWaiting: oldestDueAt === null ? null : at.getTime() - oldestDueAt.getTime(),
       perMinute,
       drainIn: estimateDrain(due, perMinute),
       workers: live.filter((worker) => worker.queues.includes(queue)).length,
-    });
-  }
-  const totals = countsByStatus((status) =>
-    status === 'SCHEDULED' ? sum(queues.map(({ counts }) => counts.SCHEDULED)) : totalOf(counted, status),
+    };
+  });
+  const isCounted = waiting.isComplete && counted.every(({ due }) => due !== UNCOUNTED);
+  const totals = countsByStatus(
+    (status) => unscheduled.get(status)?.total ?? sum(queues.map(({ counts }) => counts.SCHEDULED)),
   );
   return {
     at,
-    stored: totalStored(estimate, Object.values(totals), waiting.isComplete && isCounted),
+    stored: totalStored(estimate, Object.values(totals), isCounted),
     totals,
     due: sum(queues.map(({ due }) => due)),
     queues,
@@ -139,15 +132,17 @@ export async function readStatus({ store, clock }: StatusDeps): Promise<StatusVi
     workers,
     running: live.reduce((total, { running }) => total + running, 0),
     slots: live.reduce((total, { concurrency }) => total + concurrency, 0),
-    isComplete: isComplete && waiting.isComplete && isCounted,
+    isComplete: isComplete && isCounted,
   };
 }
 
-type Unscheduled = Exclude<JobStatus, 'SCHEDULED'>;
-type Counted = ReadonlyMap<JobStatus, { total: Count; byQueue: ReadonlyMap<string, number> }>;
+type QueueCounts = Awaited<ReturnType<Store['countByQueue']>>;
 
-async function countUnscheduled(store: Pick<Store, 'countByQueue'>): Promise<Counted> {
-  const statuses = JOB_STATUSES.filter((status): status is Unscheduled => status !== 'SCHEDULED');
+/** Counts of every status except SCHEDULED. */
+async function countUnscheduled(
+  store: Pick<Store, 'countByQueue'>,
+): Promise<ReadonlyMap<JobStatus, QueueCounts>> {
+  const statuses = JOB_STATUSES.filter((status) => status !== 'SCHEDULED');
   return new Map(
     await Promise.all(
       statuses.map(async (status) => [status, await store.countByQueue(status, MAX_COUNTED)] as const),
@@ -155,7 +150,25 @@ async function countUnscheduled(store: Pick<Store, 'countByQueue'>): Promise<Cou
   );
 }
 
-/** `oldestDue` has the oldest due job of each queue, task type and priority, so the oldest of the queue is one of them. */
+/** Counts one queue after the other. When the time is up, the remaining ones are UNCOUNTED. */
+async function countScheduled(
+  store: Pick<Store, 'countJobs' | 'countDue'>,
+  queues: readonly string[],
+  now: Date,
+  isTimeUp: () => boolean,
+): Promise<{ queue: string; scheduled: Count; due: Count }[]> {
+  const counts = queues.map((queue) => ({ queue, scheduled: UNCOUNTED, due: UNCOUNTED }));
+  for (const entry of counts) {
+    if (isTimeUp()) break;
+    [entry.scheduled, entry.due] = await Promise.all([
+      store.countJobs({ status: 'SCHEDULED', queue: entry.queue }, MAX_COUNTED),
+      store.countDue(entry.queue, now, MAX_COUNTED),
+    ]);
+  }
+  return counts;
+}
+
+/** `oldestDue` has the oldest due job of each task type and priority of the queue. */
 function findOldestDueAt(oldestDue: readonly OldestDue[], queue: string): Date | null {
   const due = oldestDue.filter((job) => job.queue === queue);
   return due.length === 0 ? null : new Date(Math.min(...due.map(({ nextRunAt }) => nextRunAt.getTime())));
@@ -190,10 +203,6 @@ function countsByStatus(count: (status: JobStatus) => Count): Record<JobStatus, 
     JobStatus,
     Count
   >;
-}
-
-function totalOf(counted: Counted, status: JobStatus): Count {
-  return counted.get(status)?.total ?? { count: 0, atLeast: false };
 }
 
 function sum(counts: readonly Count[]): Count {

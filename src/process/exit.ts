@@ -79,11 +79,11 @@ function formatForeignError(error: Error): string {
 
 const EXIT_GRACE_MS = 2000;
 
-/** Chronos leaves nothing open that keeps the process alive; the module with the handlers may. */
+/** Chronos itself leaves no timer or socket open that would keep the process alive, but handlers may. */
 export function exitAfterGrace(code: number): void {
   process.exitCode = code;
   setTimeout(() => {
-    console.error('the handlers left something open that keeps the process alive: exiting anyway');
+    console.error('the handlers left a timer, socket or other handle open: exiting anyway');
     process.exit(code);
   }, EXIT_GRACE_MS).unref();
 }

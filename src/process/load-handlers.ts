@@ -9,7 +9,7 @@ const EXPECTED =
   'its exports must be handlers by task type, or a default function that receives the scheduler';
 const OWN_CODE = new URL('..', import.meta.url).href;
 
-/** The module exports handlers by task type, an object of handlers as default, or a default function that gets the scheduler. */
+/** The module exports handlers by task type, an object of handlers as default, or a default function that receives the scheduler. */
 export async function loadHandlers(scheduler: Scheduler, path: string): Promise<void> {
   const { default: main, ...named } = await load(path);
   try {
@@ -41,7 +41,7 @@ function invalidModule(message: string, cause?: unknown): ChronosError {
   return new ChronosError('INVALID_ENVIRONMENT', message, { cause });
 }
 
-/** The message, and the line in the application's code that it comes from. */
+/** The message, and the line of the application's code that threw the error. */
 function describe(thrown: unknown): string {
   const { message, stack = '' } = toError(thrown);
   const places = [...stack.matchAll(/(file:\/\/[^\s()]+?):(\d+)(?::\d+)?\)?$/gm)];

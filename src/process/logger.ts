@@ -3,9 +3,7 @@ import pretty from 'pino-pretty';
 import type { WorkerSettings } from '../config/environment.js';
 import { escapedJson, printable } from '../domain/text.js';
 
-/** Standard output, or standard error for a command that prints its result to standard output. */
-export type LogStream = 'stdout' | 'stderr';
-
+/** Commands that print their result to standard output log to standard error. */
 const DESCRIPTOR = { stdout: 1, stderr: 2 } as const;
 
 /** Pino appends the messages of all causes, and those of the driver repeat each other; the stack contains them anyway. */
@@ -15,7 +13,7 @@ const serializers = {
 
 export function createLogger(
   { logLevel, logFormat }: Pick<WorkerSettings, 'logLevel' | 'logFormat'>,
-  to: LogStream = 'stdout',
+  to: keyof typeof DESCRIPTOR = 'stdout',
 ): Logger {
   const { isTTY } = process[to];
   const format = logFormat ?? (isTTY ? 'pretty' : 'json');

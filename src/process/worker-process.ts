@@ -1,10 +1,9 @@
 import type { WorkerSettings } from '../config/environment.js';
 import type { PassOptions } from '../config/method-options.js';
-import type { Clock } from '../domain/clock.js';
 import { withHttpServer } from '../http/with-http-server.js';
 import type { PassReport } from '../lifecycle/pass.js';
 import { attachLogger, type LogTarget } from '../runtime/logger.js';
-import { systemClock } from '../runtime/system-clock.js';
+import { monotonic } from '../runtime/system-clock.js';
 import { Scheduler } from '../scheduler.js';
 import { EXIT } from './exit.js';
 import { loadHandlers } from './load-handlers.js';
@@ -28,7 +27,7 @@ export async function openWorker(settings: WorkerSettings, log: LogTarget): Prom
 /** Runs until a signal stops it. */
 export async function work(scheduler: Scheduler, { http }: WorkerSettings, log: LogTarget): Promise<number> {
   const { left } = await withHttpServer(scheduler, http, log, () => {
-    exitOnSecondSignal(systemClock, log);
+    exitOnSecondSignal(log);
     return scheduler.forever();
   });
   for (const { id, taskType } of left)
@@ -55,7 +54,7 @@ export async function daemon(
   settings: WorkerSettings,
   log: LogTarget,
 ): Promise<number> {
-  exitOnSecondSignal(systemClock, log);
+  exitOnSecondSignal(log);
   const { ticks, overruns, reason } = await scheduler.daemon(settings.daemon);
   log.info({ ticks, overruns, reason }, `daemon ended after ${ticks} ticks, ${overruns} of them overran`);
   return reason === 'overruns' ? EXIT.overruns : EXIT.success;
@@ -67,7 +66,7 @@ export async function pass(
   log: LogTarget,
   options: PassOptions = {},
 ): Promise<PassReport> {
-  exitOnSecondSignal(systemClock, log);
+  exitOnSecondSignal(log);
   const stop = (): void => void scheduler.stop();
   process.on('SIGINT', stop).on('SIGTERM', stop);
   try {
@@ -82,10 +81,10 @@ export async function pass(
  * The first signal stops gracefully (the caller listens for it); a second one ends the process immediately. Call this
  * right before the caller starts to listen: once any listener exists, a signal no longer ends the process by itself.
  */
-export function exitOnSecondSignal(clock: Pick<Clock, 'monotonic'>, log: LogTarget): void {
+function exitOnSecondSignal(log: LogTarget): void {
   let firstAt: number | undefined;
   const onSignal = (signal: string): void => {
-    const now = clock.monotonic();
+    const now = monotonic();
     if (firstAt === undefined) {
       firstAt = now;
       log.info({}, `${signal} received, stopping (send it again to stop immediately)`);

@@ -1,14 +1,13 @@
 import type { Clock } from '../domain/clock.js';
 
-/** The gaps between reactions to a burst grow from the first to the longest. */
 const FIRST_GAP_MS = 5;
 const MAX_GAP_MS = 20;
 /** A pause this long ends a burst. Longer than the longest gap, since timers fire late. */
 const QUIET_MS = 2 * MAX_GAP_MS;
 
 /**
- * Spaces out reactions to a burst of requests: the first one is immediate, the next ones follow at growing gaps. A thousand
- * requests in a burst cause a handful of reactions, and none waits long.
+ * Spaces out reactions to a burst of requests: the first one is immediate, the next ones follow at gaps that double up to
+ * MAX_GAP_MS. A thousand requests in a burst cause a handful of reactions, and none waits long.
  */
 export class BurstThrottle {
   readonly #clock: Clock;

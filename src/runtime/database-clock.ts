@@ -3,7 +3,7 @@ import { monotonic, sleep } from './system-clock.js';
 
 /** Round trips of one measurement; the shortest one counts. */
 const SAMPLES = 3;
-/** A process that only dispatches has no heartbeat, which would measure the clock regularly. */
+/** For processes that only dispatch: they have no heartbeat, which measures the clock regularly. */
 const STALE_AFTER_MS = 60_000;
 
 /** The database's time at one instant of this process's monotonic clock. */
@@ -13,8 +13,8 @@ export interface ClockAnchor {
 }
 
 /**
- * The time of an anchor, carried forward by the monotonic clock: a wrong or jumping wall clock of this machine changes
- * nothing. Until an anchor is set, it is this machine's time.
+ * The time of the anchor, advanced by the monotonic clock, so that a wrong or jumping wall clock of this machine changes
+ * nothing. Until an anchor is set, this is the machine's own time.
  */
 export class AnchoredClock implements Clock {
   readonly monotonic = monotonic;
@@ -26,7 +26,7 @@ export class AnchoredClock implements Clock {
   }
 }
 
-/** The database's time: anchored by measuring it, again and again. */
+/** The database's time, measured with `synchronize()`. */
 export class DatabaseClock extends AnchoredClock {
   readonly #readServerTime: () => Promise<Date>;
   #error = Infinity;
@@ -42,7 +42,7 @@ export class DatabaseClock extends AnchoredClock {
     return this.#error;
   }
 
-  /** Milliseconds since the last measurement. By both clocks of this machine: one of them stops during a suspend. */
+  /** Milliseconds since the last measurement, by both clocks of this machine: the monotonic one may stop during a suspend. */
   get age(): number {
     return Math.max(monotonic() - this.anchor.monotonic, Math.abs(new Date().getTime() - this.#measuredAt));
   }
@@ -59,7 +59,7 @@ export class DatabaseClock extends AnchoredClock {
       shortest = roundTrip;
       anchor = { epoch, monotonic: sentAt + roundTrip / 2 };
     }
-    // Not earlier: if this process was frozen during the first round trip, that reply is useless.
+    // Not set inside the loop: if this process was frozen during the first round trip, that sample is useless.
     this.anchor = anchor;
     this.#error = shortest / 2;
     this.#measuredAt = new Date().getTime();

@@ -7,6 +7,8 @@ export type Listener<E extends EventName> = (event: SchedulerEvents[E]) => unkno
 
 type Guarded = (event: unknown) => void;
 
+const JOB_END_EVENTS = ['job:complete', 'job:failed', 'job:cancelled', 'job:skipped'] as const;
+
 /**
  * The typed events of a Scheduler. In eventemitter3 a listener that throws stops `emit` and the listeners after it. Here
  * each listener is guarded: what it throws or rejects with becomes a `listener:error` event.
@@ -34,39 +36,28 @@ export class EventBus {
 
   /** Calls the listener with the id of every job that ended in this process. Returns a function that unsubscribes. */
   onJobEnd(listener: (jobId: string) => void): () => void {
-    const onEnd = ({ jobId }: { jobId: string }): void => {
-      listener(jobId);
+    const onEnd = ({ jobId, willRetry = false }: { jobId: string; willRetry?: boolean }): void => {
+      if (!willRetry) listener(jobId);
     };
-    const onFailed: Listener<'job:failed'> = (event) => {
-      if (!event.willRetry) onEnd(event);
-    };
-    const names = ['job:complete', 'job:cancelled', 'job:skipped'] as const;
-    for (const name of names) this.on(name, onEnd);
-    this.on('job:failed', onFailed);
+    for (const name of JOB_END_EVENTS) this.on(name, onEnd);
     return () => {
-      for (const name of names) this.off(name, onEnd);
-      this.off('job:failed', onFailed);
+      for (const name of JOB_END_EVENTS) this.off(name, onEnd);
     };
   }
 
-  /** The only way to report a failed operation: connection strings in errors of the driver contain passwords. */
+  /** Emits `worker:trouble`. Always report errors with this: it redacts passwords, which the driver's errors may contain. */
   reportError(
     operation: Operation,
     thrown: unknown,
     { failures = 1, retryIn = 0, subject }: { failures?: number; retryIn?: number; subject?: string } = {},
   ): void {
     const error = redactError(toError(thrown));
-    this.emit('worker:trouble', {
-      operation,
-      ...(subject !== undefined && { subject }),
-      error,
-      failures,
-      retryIn,
-    });
+    const about = subject === undefined ? {} : { subject };
+    this.emit('worker:trouble', { operation, ...about, error, failures, retryIn });
   }
 
   #guard<E extends EventName>(name: E, listener: Listener<E>): Guarded {
-    check(name, listener);
+    assertListener(name, listener);
     const byName = this.#guarded.get(listener) ?? new Map<EventName, Guarded>();
     this.#guarded.set(listener, byName);
     const known = byName.get(name);
@@ -74,10 +65,7 @@ export class EventBus {
     const guarded: Guarded = (event) => {
       try {
         const returned = listener(event as SchedulerEvents[E]);
-        if (isThenable(returned))
-          returned.then(undefined, (error: unknown) => {
-            this.#report(name, error);
-          });
+        if (isThenable(returned)) returned.then(undefined, (error: unknown) => this.#report(name, error));
       } catch (error) {
         this.#report(name, error);
       }
@@ -87,12 +75,12 @@ export class EventBus {
   }
 
   #report(name: EventName, thrown: unknown): void {
-    // An error of a listener:error listener would cause an endless loop.
+    // Reporting an error of a listener:error listener would cause an endless loop.
     if (name !== 'listener:error') this.emit('listener:error', { event: name, error: toError(thrown) });
   }
 }
 
-function check(name: unknown, listener: unknown): void {
+function assertListener(name: unknown, listener: unknown): void {
   if (!(EVENT_NAMES as readonly unknown[]).includes(name)) {
     throw new ChronosError(
       'INVALID_ARGUMENT',
@@ -107,7 +95,7 @@ function check(name: unknown, listener: unknown): void {
   }
 }
 
-/** Promises of another realm or library are not instances of Promise. */
+/** Not `instanceof Promise`: promises of other libraries or realms are no instances of it. */
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
 }

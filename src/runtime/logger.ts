@@ -13,99 +13,106 @@ interface Observable {
   on<E extends EventName>(name: E, listener: Listener<E>): unknown;
 }
 
-type Lines = { readonly [E in EventName]: (event: SchedulerEvents[E], log: LogTarget) => void };
+type Line = readonly [level: keyof LogTarget, message: string];
 
 /** One line per event. Engine code never logs: it emits events, and this listener writes them. */
-const LINES: Lines = {
-  'job:start': (event, log) => log.debug(event, `${event.taskType} started`),
-  'job:complete': ({ result: _, ...event }, log) =>
-    log.info(event, `${event.taskType} completed in ${Math.round(event.duration)} ms`),
-  'job:failed': ({ error, ...event }, log) => {
-    if (event.willRetry)
-      log.warn(
-        { ...event, err: error },
-        `${event.taskType} failed (attempt ${event.attempt}), next attempt at ${iso(event.nextRunAt)}`,
-      );
-    else log.error({ ...event, err: error }, `${event.taskType} failed for good (attempt ${event.attempt})`);
+const LINES: { readonly [E in EventName]: (event: SchedulerEvents[E]) => Line } = {
+  'job:start': ({ taskType }) => ['debug', `${taskType} started`],
+  'job:complete': ({ taskType, duration }) => ['info', `${taskType} completed in ${Math.round(duration)} ms`],
+  'job:failed': ({ taskType, attempt, willRetry, nextRunAt }) =>
+    willRetry
+      ? ['warn', `${taskType} failed (attempt ${attempt}), next attempt at ${iso(nextRunAt)}`]
+      : ['error', `${taskType} failed for good (attempt ${attempt})`],
+  'job:cancelled': ({ taskType, reason }) => [
+    'info',
+    `${taskType} cancelled: ${reason ?? 'no reason given'}`,
+  ],
+  'job:skipped': ({ taskType, reason }) => ['info', `${taskType} skipped: ${reason}`],
+  'job:snoozed': ({ taskType, until }) => ['info', `${taskType} snoozed until ${iso(until)}`],
+  'job:givenBack': ({ taskType }) => ['info', `${taskType} released unfinished`],
+  'job:stalled': ({ taskType, lockedBy, status }) => [
+    'warn',
+    `${taskType} recovered: the lock of ${lockedBy ?? 'its worker'} expired; it is now ${status}`,
+  ],
+  'job:lockLost': ({ taskType }) => ['warn', `${taskType} lost its lock, its outcome was dropped`],
+  'job:progress': ({ taskType, value, note }) => [
+    'debug',
+    `${taskType} progress: ${value}${note === null ? '' : ` (${note})`}`,
+  ],
+  'job:hookFailed': ({ taskType, hook }) => ['error', `${taskType}: the hook ${hook} threw an error`],
+  'schedule:due': ({ scheduleId }) => ['debug', `${scheduleId} is due`],
+  'schedule:skipped': ({ scheduleId, count, from, reason, runningFor }) => {
+    const runs = count === 1 ? `the run of ${iso(from)}` : `${count ?? 'many'} runs from ${iso(from)} on`;
+    const why =
+      reason === 'overlap' && runningFor !== null
+        ? `, the previous one is still running (${seconds(runningFor)})`
+        : ` (${reason})`;
+    return ['warn', `${scheduleId}: skipped ${runs}${why}`];
   },
-  'job:cancelled': (event, log) =>
-    log.info(event, `${event.taskType} cancelled: ${event.reason ?? 'no reason given'}`),
-  'job:skipped': (event, log) => log.info(event, `${event.taskType} skipped: ${event.reason}`),
-  'job:snoozed': (event, log) => log.info(event, `${event.taskType} snoozed until ${iso(event.until)}`),
-  'job:givenBack': (event, log) => log.info(event, `${event.taskType} released unfinished`),
-  'job:stalled': (event, log) =>
-    log.warn(
-      event,
-      `${event.taskType} recovered: the lock of ${event.lockedBy ?? 'its worker'} expired; it is now ${event.status}`,
-    ),
-  'job:lockLost': (event, log) => log.warn(event, `${event.taskType} lost its lock, its outcome was dropped`),
-  'job:progress': (event, log) =>
-    log.debug(
-      event,
-      `${event.taskType} progress: ${event.value}${event.note === null ? '' : ` (${event.note})`}`,
-    ),
-  'job:hookFailed': ({ error, ...event }, log) =>
-    log.error({ ...event, err: error }, `${event.taskType}: the hook ${event.hook} threw an error`),
-  'schedule:due': (event, log) => log.debug(event, `${event.scheduleId} is due`),
-  'schedule:skipped': (event, log) => {
-    const runs =
-      event.count === 1
-        ? `the run of ${iso(event.from)}`
-        : `${event.count ?? 'many'} runs from ${iso(event.from)} on`;
-    const reason =
-      event.reason === 'overlap' && event.runningFor !== null
-        ? `, the previous one is still running (${seconds(event.runningFor)})`
-        : ` (${event.reason})`;
-    log.warn(event, `${event.scheduleId}: skipped ${runs}${reason}`);
+  'schedule:decided': ({ won, lost }) => [
+    'debug',
+    `planned ${won} schedules, other workers planned ${lost} first`,
+  ],
+  'schedule:pushed': ({ pushed, failed }) => [
+    'debug',
+    `enqueued ${pushed} jobs of schedules, ${failed} failed`,
+  ],
+  'schedule:contended': ({ won, lost }) => [
+    'debug',
+    `other workers planned ${lost} of ${won + lost} schedules first`,
+  ],
+  'schedule:disabled': ({ scheduleId, reason }) => [
+    'error',
+    `the schedule ${scheduleId} is disabled: ${reason}`,
+  ],
+  'schedule:unreadable': ({ scheduleId, reason }) => [
+    'error',
+    `the schedule ${scheduleId} is malformed and ignored: ${reason}`,
+  ],
+  'schedule:orphaned': ({ scheduleId }) => [
+    'warn',
+    `no worker defines the schedule ${scheduleId} any more; remove it with: chronos schedules remove ${scheduleId}`,
+  ],
+  'daemon:overrun': ({ tick, late, inARow }) => [
+    'warn',
+    `tick ${tick} ended ${seconds(late)} late (${ordinal(inARow)} in a row)`,
+  ],
+  'worker:stuck': ({ taskType }) => ['error', `${taskType} ignores its abort signal and keeps its slot`],
+  'worker:claim': ({ claimed, found }) => ['debug', `claimed ${claimed} of ${found} due jobs`],
+  'worker:renewed': ({ locks }) => ['debug', `renewed ${locks} locks`],
+  'worker:cycle': ({ operation, duration }) => ['debug', `${operation} took ${Math.round(duration)} ms`],
+  'worker:state': ({ state, error }) => [
+    error === undefined ? 'info' : 'error',
+    `worker ${state.toLowerCase()}`,
+  ],
+  'worker:trouble': ({ operation, failures, retryIn }) => {
+    const times = failures > 1 ? ` (${ordinal(failures)} time)` : '';
+    const retry = retryIn > 0 ? `, retrying in ${Math.round(retryIn)} ms` : '';
+    return ['warn', `${operation} failed${times}${retry}`];
   },
-  'schedule:decided': (event, log) =>
-    log.debug(event, `planned ${event.won} schedules, other workers planned ${event.lost} first`),
-  'schedule:pushed': (event, log) =>
-    log.debug(event, `enqueued ${event.pushed} jobs of schedules, ${event.failed} failed`),
-  'schedule:contended': (event, log) =>
-    log.debug(event, `other workers planned ${event.lost} of ${event.won + event.lost} schedules first`),
-  'schedule:disabled': (event, log) =>
-    log.error(event, `the schedule ${event.scheduleId} is disabled: ${event.reason}`),
-  'schedule:unreadable': (event, log) =>
-    log.error(event, `the schedule ${event.scheduleId} is malformed and ignored: ${event.reason}`),
-  'schedule:orphaned': (event, log) =>
-    log.warn(
-      event,
-      `no worker defines the schedule ${event.scheduleId} any more; remove it with: chronos schedules remove ${event.scheduleId}`,
-    ),
-  'daemon:overrun': (event, log) =>
-    log.warn(
-      event,
-      `tick ${event.tick} ended ${seconds(event.late)} late (${ordinal(event.inARow)} in a row)`,
-    ),
-  'worker:stuck': (event, log) =>
-    log.error(event, `${event.taskType} ignores its abort signal and keeps its slot`),
-  'worker:claim': (event, log) => log.debug(event, `claimed ${event.claimed} of ${event.found} due jobs`),
-  'worker:renewed': (event, log) => log.debug(event, `renewed ${event.locks} locks`),
-  'worker:cycle': (event, log) =>
-    log.debug(event, `${event.operation} took ${Math.round(event.duration)} ms`),
-  'worker:state': ({ error, ...event }, log) => {
-    if (error === undefined) log.info(event, `worker ${event.state.toLowerCase()}`);
-    else log.error({ ...event, err: error }, `worker ${event.state.toLowerCase()}`);
-  },
-  'worker:trouble': ({ error, ...event }, log) => {
-    const times = event.failures > 1 ? ` (${ordinal(event.failures)} time)` : '';
-    const retry = event.retryIn > 0 ? `, retrying in ${Math.round(event.retryIn)} ms` : '';
-    log.warn({ ...event, err: error }, `${event.operation} failed${times}${retry}`);
-  },
-  'worker:recovered': (event, log) =>
-    log.info(event, `${event.operation} succeeded after ${plural(event.failures, 'failure')}`),
-  'listener:error': ({ error, ...event }, log) =>
-    log.error({ ...event, err: error }, `a listener of ${event.event} threw an error`),
+  'worker:recovered': ({ operation, failures }) => [
+    'info',
+    `${operation} succeeded after ${failures} failure${failures === 1 ? '' : 's'}`,
+  ],
+  'listener:error': ({ event }) => ['error', `a listener of ${event} threw an error`],
 };
 
 /** Writes every event of a scheduler as a structured log line. */
 export function attachLogger(scheduler: Observable, log: LogTarget): void {
   for (const name of Object.keys(LINES) as EventName[]) {
     // LINES has the right type for each name; TypeScript loses that in a loop.
-    const line = LINES[name] as (event: SchedulerEvents[EventName], log: LogTarget) => void;
-    scheduler.on(name, (event) => line(event, log));
+    const toLine = LINES[name] as (event: SchedulerEvents[EventName]) => Line;
+    scheduler.on(name, (event) => {
+      const [level, message] = toLine(event);
+      log[level](toFields(event), message);
+    });
   }
+}
+
+/** Loggers expect errors as `err`. Results are left out: they are stored with the job and may be secret or large. */
+function toFields(event: object): object {
+  const { error, result: _, ...fields } = event as { error?: Error; result?: unknown };
+  return error === undefined ? fields : { ...fields, err: error };
 }
 
 function seconds(milliseconds: number): string {
@@ -116,10 +123,6 @@ function seconds(milliseconds: number): string {
 function ordinal(number: number): string {
   const isTeen = number % 100 >= 11 && number % 100 <= 13;
   return `${number}${(isTeen ? undefined : ['th', 'st', 'nd', 'rd'][number % 10]) ?? 'th'}`;
-}
-
-function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 function iso(date: Date | null): string {

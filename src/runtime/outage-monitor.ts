@@ -15,12 +15,12 @@ export class OutageMonitor {
     this.#lockTimeout = lockTimeout;
   }
 
-  /** A write that owners depend on failed: a renewal, a settle, or the read of the sweep itself. */
+  /** Call when a renewal, a settle or the read of a sweep failed. */
   recordFailure(): void {
     this.#hasFailed = true;
   }
 
-  /** Milliseconds by which to postpone the sweep now. At most once per lock time, so that a lasting outage does not end recovery. */
+  /** Milliseconds to postpone the sweep by. Not 0 at most once per `lockTimeout`: a long outage must not prevent recovery. */
   takeSweepDelay(): number {
     if (!this.#hasFailed) return 0;
     this.#hasFailed = false;

@@ -5,10 +5,10 @@ import { retryDelay } from './retry.js';
 
 const FIRST_RETRY_MS = 250;
 const MAX_RETRY_MS = 10_000;
-/** An abort without a reason creates an exception with a stack, which costs time. */
+/** Abort reason: without one, `abort()` would create an exception with a stack, which costs time. */
 const WOKEN = 'woken';
 
-/** Something that works in the background. Safe to start, stop and wake in any order. */
+/** Background work of a process. Safe to start and stop in any order, also repeatedly. */
 export interface Service {
   readonly name: Operation;
   start(): void;
@@ -16,8 +16,8 @@ export interface Service {
 }
 
 /**
- * A loop of rounds. Each round returns how long to wait for the next one. A round that throws is reported and retried with
- * backoff, so that a service survives errors of the database.
+ * Repeats `runOnce`, which returns how long to wait before the next round. A round that throws is reported and retried
+ * with backoff, so that a service survives errors of the database.
  */
 export abstract class PeriodicService implements Service {
   abstract readonly name: Operation;
@@ -25,7 +25,7 @@ export abstract class PeriodicService implements Service {
   protected readonly events: EventBus;
   #running: { loop: Promise<void>; stopping: AbortController } | undefined;
   #sleeping: AbortController | undefined;
-  /** Monotonic time of the next round at the latest, as requested since the last round started. */
+  /** Monotonic time by which the next round must start, as requested since the last round started. */
   #wakeAt = Infinity;
   /** Failed rounds since the last one that succeeded. */
   #failures = 0;
@@ -44,7 +44,7 @@ export abstract class PeriodicService implements Service {
     const before = this.#running;
     if (before !== undefined && !before.stopping.signal.aborted) return;
     const stopping = new AbortController();
-    // If it is still stopping, the new loop waits for the old one: rounds never overlap.
+    // The new loop waits for one that is still stopping: rounds never overlap.
     this.#running = { stopping, loop: this.#loop(stopping.signal, before?.loop) };
   }
 
@@ -77,7 +77,7 @@ export abstract class PeriodicService implements Service {
     return MAX_RETRY_MS;
   }
 
-  /** stop() was called: a long round should end early. */
+  /** True after stop() was called: a long round should end early. */
   protected get stopping(): boolean {
     return this.#running?.stopping.signal.aborted ?? false;
   }
@@ -88,7 +88,7 @@ export abstract class PeriodicService implements Service {
   }
 
   async #loop(stopping: AbortSignal, before: Promise<void> | undefined): Promise<void> {
-    // Also without an earlier loop, the first round starts after start() has returned and set #running.
+    // Even without an earlier loop, this delays the first round until start() has set #running.
     await before;
     while (!stopping.aborted) {
       this.#wakeAt = Infinity;
@@ -110,13 +110,11 @@ export abstract class PeriodicService implements Service {
   }
 
   async #guardedRound(): Promise<number> {
-    const began = this.clock.monotonic();
+    const startedAt = this.clock.monotonic();
     try {
       const delay = await this.runOnce();
-      this.events.emit('worker:cycle', {
-        operation: this.name,
-        duration: this.clock.monotonic() - began,
-      });
+      const duration = this.clock.monotonic() - startedAt;
+      this.events.emit('worker:cycle', { operation: this.name, duration });
       this.#failures = 0;
       if (this.#reportedFailures > 0 && this.provesRecovery()) {
         this.events.emit('worker:recovered', { operation: this.name, failures: this.#reportedFailures });

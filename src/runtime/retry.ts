@@ -1,37 +1,37 @@
 import type { Clock } from '../domain/clock.js';
 import { ChronosError } from '../domain/errors.js';
 
-/** Tries of a write that MongoDB rejects, as opposed to one that does not reach it. */
+/** How often to try a write that MongoDB rejects. One that does not reach MongoDB is retried without this limit. */
 export const MAX_REJECTIONS = 3;
 
 /** Pauses between tries, in milliseconds: they double from `first` up to `max`. */
-export interface Backoff {
+interface Backoff {
   readonly first: number;
   readonly max: number;
 }
 
-export interface RetryLoopOptions extends Backoff {
+interface RetryLoopOptions extends Backoff {
   clock: Clock;
-  /** Ends the wait between two tries; the last error is thrown. */
+  /** Aborting it ends the wait between two tries and throws the last error. */
   signal: AbortSignal;
-  /** False: the error is thrown at once. */
+  /** False: the error is thrown immediately. */
   shouldRetry: (error: unknown, failures: number) => boolean;
   onFailure?: (error: unknown, failures: number, retryIn: number) => void;
 }
 
-export interface PollOptions extends Backoff {
+interface PollOptions extends Backoff {
   clock: Clock;
   /** Milliseconds until the poll gives up. */
   timeout: number;
   signal?: AbortSignal;
 }
 
-/** The pause after so many failures in a row. */
+/** The pause after the given number of failures in a row. */
 export function retryDelay({ first, max }: Backoff, failures: number): number {
   return Math.min(max, first * 2 ** (failures - 1));
 }
 
-/** Repeats `work` until it succeeds, is not worth retrying, or is aborted. */
+/** Repeats `work` until it succeeds, `shouldRetry` returns false, or the signal is aborted. */
 export async function retry<T>(work: () => Promise<T>, options: RetryLoopOptions): Promise<T> {
   const { clock, signal, shouldRetry, onFailure } = options;
   for (let failures = 1; ; failures++) {
@@ -64,7 +64,7 @@ export async function pollUntil<T>(
 
 const MAX_CONFLICTS = 20;
 
-/** Repeats a compare-and-set until nobody else was first; `attempt` returns undefined when somebody was. */
+/** Repeats a compare-and-set until it succeeds. `attempt` returns undefined on a conflict. */
 export async function retryOnConflict<T>(what: string, attempt: () => Promise<T | undefined>): Promise<T> {
   for (let tries = 1; tries <= MAX_CONFLICTS; tries++) {
     const result = await attempt();

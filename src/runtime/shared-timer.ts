@@ -1,10 +1,10 @@
 import type { Clock } from '../domain/clock.js';
 
-/** An abort without a reason creates an exception with a stack, which costs time. */
+/** Abort reason: without one, `abort()` would create an exception with a stack, which costs time. */
 const CLEARED = 'cleared';
 
-/** What `set` returns and `clear` takes. */
 export interface Deadline {
+  /** Monotonic time. */
   readonly at: number;
   readonly onPassed: () => void;
 }

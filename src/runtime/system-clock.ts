@@ -3,7 +3,7 @@ import type { Clock } from '../domain/clock.js';
 /** Node fires timers longer than this at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** `performance.now()` starts at 0 in each thread; the system's monotonic clock is the same for all. */
+/** Start of this thread on the system's monotonic clock, which all threads share; `performance.now()` counts from there. */
 const ZERO = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
 /** The same in all threads. Cheaper than `process.hrtime()`, which allocates an array and is called several times per job. */

@@ -25,47 +25,46 @@ import type { Outcome } from '../domain/job/outcome.js';
 
 const NAME = 'chronos-worker';
 
-/** The API's own provider delegates to that of an SDK as soon as one is registered. */
-interface ProxyProvider {
-  getDelegateTracer?: (name: string) => Tracer | undefined;
-}
-
-/** Undefined as long as no SDK is registered: then tracing costs nothing. */
+/** Undefined as long as no SDK is registered: tracing then costs nothing. */
 function activeTracer(): Tracer | undefined {
-  const provider: TracerProvider & ProxyProvider = trace.getTracerProvider();
+  // The API's own provider delegates to that of an SDK as soon as one is registered.
+  const provider: TracerProvider & { getDelegateTracer?: TracerProvider['getTracer'] } =
+    trace.getTracerProvider();
   return provider.getDelegateTracer === undefined
     ? provider.getTracer(NAME)
     : provider.getDelegateTracer(NAME);
 }
 
-/** True if an SDK is registered. */
-export function isTracing(): boolean {
-  return activeTracer() !== undefined;
-}
-
 /** Stores jobs within a producer span and adds its context to them. */
 export async function traceSend<T>(jobs: readonly JobDocument[], store: () => Promise<T>): Promise<T> {
-  const [first] = jobs;
-  const span = first === undefined ? undefined : ignoreErrors(() => startSend(first, jobs));
+  const span = ignoreErrors(() => startSend(jobs));
   if (span === undefined) return store();
   try {
     return await context.with(trace.setSpan(context.active(), span), store);
   } catch (thrown) {
-    ignoreErrors(() => {
-      fail(span, toError(thrown));
-    });
+    ignoreErrors(() => fail(span, toError(thrown)));
     throw thrown;
   } finally {
-    ignoreErrors(() => {
-      span.end();
-    });
+    ignoreErrors(() => span.end());
   }
 }
 
-function startSend(first: JobDocument, jobs: readonly JobDocument[]): Span | undefined {
-  const span = activeTracer()?.startSpan(...sendSpan(first, jobs));
-  const parent = span === undefined ? undefined : toTraceparent(span.spanContext());
-  if (parent !== undefined) for (const job of jobs) job.trace = parent;
+function startSend(jobs: readonly JobDocument[]): Span | undefined {
+  const tracer = activeTracer();
+  const [first] = jobs;
+  if (tracer === undefined || first === undefined) return undefined;
+  const queue = jobs.every((job) => job.queue === first.queue) ? first.queue : undefined;
+  const attributes: Attributes = {
+    ...operation('send'),
+    ...(queue !== undefined && { 'messaging.destination.name': queue }),
+    ...(jobs.length === 1
+      ? { 'messaging.message.id': first._id, 'chronos.task_type': first.taskType }
+      : { 'messaging.batch.message_count': jobs.length }),
+  };
+  const name = queue === undefined ? 'send' : `send ${queue}`;
+  const span = tracer.startSpan(name, { kind: SpanKind.PRODUCER, attributes });
+  const traceparent = toTraceparent(span.spanContext());
+  if (traceparent !== undefined) for (const job of jobs) job.trace = traceparent;
   return span;
 }
 
@@ -78,21 +77,6 @@ function ignoreErrors<T>(work: () => T): T | undefined {
   }
 }
 
-function sendSpan(
-  first: JobDocument,
-  jobs: readonly JobDocument[],
-): [string, { kind: SpanKind; attributes: Attributes }] {
-  const queue = jobs.every((job) => job.queue === first.queue) ? first.queue : undefined;
-  const attributes: Attributes = {
-    ...operation('send'),
-    ...(queue !== undefined && { 'messaging.destination.name': queue }),
-    ...(jobs.length === 1
-      ? { 'messaging.message.id': first._id, 'chronos.task_type': first.taskType }
-      : { 'messaging.batch.message_count': jobs.length }),
-  };
-  return [queue === undefined ? 'send' : `send ${queue}`, { kind: SpanKind.PRODUCER, attributes }];
-}
-
 /** The consumer span of one attempt. */
 export class AttemptSpan {
   readonly #span: Span;
@@ -100,11 +84,11 @@ export class AttemptSpan {
 
   private constructor(span: Span) {
     this.#span = span;
-    // A new root: the context that was active when the worker started has nothing to do with this job.
+    // A new root: the context that was active when the worker started is unrelated to this job.
     this.#context = trace.setSpan(ROOT_CONTEXT, span);
   }
 
-  /** A child of the span stored with the job, else the first span of a new trace. Undefined if tracing is off. */
+  /** A child of the span stored with the job, otherwise the first span of a new trace. Undefined if tracing is off. */
   static start(job: JobDocument): AttemptSpan | undefined {
     const tracer = activeTracer();
     return tracer === undefined ? undefined : ignoreErrors(() => AttemptSpan.#start(job, tracer));
@@ -196,5 +180,5 @@ export function traceFields({ trace }: Traced): { traceId?: string } {
   return traceId === undefined ? NONE : { traceId };
 }
 
-/** Shared, because it is needed for every job. */
+/** One shared object, because every untraced job needs it. */
 const NONE: { traceId?: string } = Object.freeze({});

@@ -1,6 +1,6 @@
 import type { Clock } from '../domain/clock.js';
 
-/** Resolves when the work is done or after `ms`, whichever is first; rejects only as the work does. No timer is left. */
+/** Waits for the work, but no longer than `ms`. Rejects if the work does. Leaves no timer behind. */
 export async function waitAtMost(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
   const done = new AbortController();
   try {
@@ -10,7 +10,7 @@ export async function waitAtMost(clock: Clock, ms: number, work: Promise<unknown
   }
 }
 
-/** Runs one function at a time, in the order in which they were passed. */
+/** Runs async functions one at a time, in the order of the calls. */
 export class Mutex {
   #last: Promise<unknown> = Promise.resolve();
 
@@ -20,7 +20,7 @@ export class Mutex {
     return result;
   }
 
-  /** Resolves when everything passed so far has ended. */
+  /** Resolves when all functions passed so far have ended. */
   async whenIdle(): Promise<void> {
     await this.#last;
   }
@@ -50,7 +50,7 @@ export class Condition {
     });
   }
 
-  /** Resolves every promise, now and from now on. */
+  /** Resolves all promises, including those of later calls. */
   close(): void {
     this.#isClosed = true;
     for (const { resolve } of this.#waiting.splice(0)) resolve();

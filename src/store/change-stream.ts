@@ -7,26 +7,25 @@ export interface ChangeStreamRequest {
   taskTypes: readonly string[];
 }
 
-/** What happened since the last batch. */
+/** The changes since the last batch. */
 export interface ChangeBatch {
   /** A schedule was added, changed or removed. Stored decisions do not count. */
   schedules: boolean;
   /** The earliest due time of the jobs that are new, eligible again or rescheduled. */
   dueAt: Date | undefined;
-  /** Jobs whose cancellation was requested; they may have ended since. */
+  /** Jobs whose cancellation was requested; they may have finished since. */
   cancelled: ReadonlySet<string>;
 }
 
 /** How long the server waits for changes before it sends an empty reply. Shorter than the socket timeout. */
-const QUIET_AFTER_MS = 5000;
-const MIN_WAIT_MS = 1;
+const MAX_AWAIT_MS = 5000;
 
 /**
- * Follows the changes that other processes make. Yields `open` first: earlier changes are not in the stream. Ends when
- * the signal is aborted, throws when the stream breaks. The caller may pause between two reads.
+ * Follows the changes that other processes make. Yields `open` first: earlier changes are not in the stream. Then yields
+ * batches, or `quiet` if there was no change for a while. Ends when the signal is aborted, throws when the stream breaks.
  *
- * The driver's own change stream resumes by itself, without a limit or a pause. Here nothing has to be resumed: callers
- * poll after every `open` and so find what a broken stream has missed.
+ * The driver's own change stream resumes by itself, without a limit or a pause. Nothing has to be resumed here: callers
+ * poll after every `open` and find what a broken stream missed.
  */
 export async function* watchChanges(
   c: Collections,
@@ -34,27 +33,27 @@ export async function* watchChanges(
   signal: AbortSignal,
 ): AsyncGenerator<'open' | 'quiet' | ChangeBatch, void> {
   const { db } = c.jobs;
-  // Starts before the stream is open, so that a write in progress is not missed.
+  // Start before the stream is open, so that no write in progress is missed.
   const { operationTime } = await db.command({ ping: 1 });
   const start = operationTime === undefined ? {} : { startAtOperationTime: operationTime as mongo.Timestamp };
   const pipeline = [
     { $changeStream: start },
-    { $match: matching(db.databaseName, request) },
+    { $match: changeFilter(db.databaseName, request) },
     { $project: PROJECTION },
   ];
   const cursor = db.runCursorCommand(
     { aggregate: 1, pipeline, cursor: {}, readConcern: { level: 'majority' } },
     { readPreference: 'primary' },
   );
-  // Only once: a second close ends the session of the first, which then leaves the cursor open on the server.
+  // Close once: a second close() ends the session of the first, which then leaves the cursor open on the server.
   let closed: Promise<void> | undefined;
   const close = (): Promise<void> => (closed ??= cursor.close().catch(() => undefined));
   const abort = (): void => void close();
   try {
-    let change = (await cursor.setMaxTimeMS(MIN_WAIT_MS).tryNext()) as Change | null;
-    // Not earlier: if a cursor is closed while it opens, the driver does not close it on the server.
+    let change = (await cursor.setMaxTimeMS(1).tryNext()) as Change | null;
+    // Not before the first read: the driver does not close a cursor on the server if it is closed while it opens.
     signal.addEventListener('abort', abort);
-    cursor.setMaxTimeMS(QUIET_AFTER_MS);
+    cursor.setMaxTimeMS(MAX_AWAIT_MS);
     if (!signal.aborted) yield 'open';
     while (!signal.aborted) {
       yield change === null ? 'quiet' : toBatch([change, ...(cursor.readBufferedDocuments() as Change[])]);
@@ -70,7 +69,7 @@ export async function* watchChanges(
 }
 
 interface Change {
-  of: 'jobs' | 'schedules';
+  collection: 'jobs' | 'schedules';
   id: string;
   dueAt?: Date;
   cancelRequested?: CancelRequest;
@@ -78,9 +77,9 @@ interface Change {
 
 const UPDATED = 'updateDescription.updatedFields';
 
-/** As little as possible, and nothing of payloads. */
+/** Without payloads. */
 const PROJECTION = {
-  of: '$ns.coll',
+  collection: '$ns.coll',
   id: '$documentKey._id',
   dueAt: { $ifNull: ['$fullDocument.nextRunAt', `$${UPDATED}.nextRunAt`] },
   cancelRequested: `$${UPDATED}.cancelRequested`,
@@ -88,10 +87,10 @@ const PROJECTION = {
 
 /**
  * Only conditions that the server can check on the oplog, before it builds a change event: collections, operations,
- * fields of new documents and fields that were set. An update does not include the queue or the task type of the job,
- * so every process receives it.
+ * fields of new documents and updated fields. An update does not include the queue or the task type of the job, so every
+ * process receives it.
  */
-function matching(db: string, { queues, taskTypes }: ChangeStreamRequest): object {
+function changeFilter(db: string, { queues, taskTypes }: ChangeStreamRequest): object {
   const schedules = [
     { operationType: { $in: ['insert', 'replace', 'delete'] } },
     { operationType: 'update', [`${UPDATED}.rev`]: { $exists: true } },
@@ -116,14 +115,14 @@ function matching(db: string, { queues, taskTypes }: ChangeStreamRequest): objec
 }
 
 function toBatch(changes: readonly Change[]): ChangeBatch {
-  const jobs = changes.filter(({ of }) => of === 'jobs');
+  const jobs = changes.filter(({ collection }) => collection === 'jobs');
   const cancelled = jobs.filter(({ cancelRequested }) => cancelRequested != null);
   const due = jobs
     .filter(({ cancelRequested }) => cancelRequested == null)
-    // An update without nextRunAt: the job is eligible again at the time it had before, which may have passed.
+    // An update without nextRunAt: the job is eligible again at its earlier time, which may have passed.
     .map(({ dueAt }) => dueAt?.getTime() ?? 0);
   return {
-    schedules: changes.some(({ of }) => of === 'schedules'),
+    schedules: changes.some(({ collection }) => collection === 'schedules'),
     dueAt: due.length === 0 ? undefined : new Date(Math.min(...due)),
     cancelled: new Set(cancelled.map(({ id }) => id)),
   };

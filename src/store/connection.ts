@@ -1,12 +1,13 @@
 import mongoose, { type Connection, type ConnectOptions, type mongo } from 'mongoose';
 import type { Clock } from '../domain/clock.js';
 import { toError } from '../domain/errors.js';
-import { isTransient, reasonOf, unreachable } from './mongo-errors.js';
+import { retryDelay } from '../runtime/retry.js';
+import { describeFailure, isTransient, toConnectionError } from './mongo-errors.js';
 import { type Collections, defineModels, openCollections } from './schema/collections.js';
 
 /**
- * Set explicitly, because the driver's defaults wait for minutes on a frozen primary: it has no socket timeout and no
- * limit for waiting for a connection. Locks must outlive these, so that a worker notices an outage before it loses jobs.
+ * The driver's defaults wait for minutes on a frozen primary: no socket timeout, and no limit on waiting for a connection.
+ * Locks must outlive these timeouts, so that a worker notices an outage before it loses jobs.
  */
 const TIMEOUTS = {
   serverSelectionTimeoutMS: 5000,
@@ -19,26 +20,25 @@ const TIMEOUTS = {
 /** The driver's names for servers that accept writes. */
 const WRITABLE = new Set<string>(['RSPrimary', 'Standalone', 'Mongos', 'LoadBalancer']);
 
-const FIRST_RETRY_MS = 250;
-const MAX_RETRY_MS = 5000;
+const CONNECT_BACKOFF = { first: 250, max: 5000 } as const;
 
 export interface Database {
   readonly collections: Collections;
   readonly readServerTime: () => Promise<Date>;
-  /** Calls back after every change of the primary, whose clock may differ. */
+  /** Called after every change of the primary: the clock of the new one may differ. */
   onPrimaryChange(callback: () => void): void;
   readonly poolStats: () => PoolUse;
-  /** True if the driver knows a server that accepts writes. */
+  /** True if the driver sees a server that accepts writes. */
   readonly isConnected: () => boolean;
   close(): Promise<void>;
 }
 
-export interface ConnectRequest {
+interface ConnectRequest {
   uri: string;
   poolSize: number;
   /** Milliseconds to wait for a reply. Default 10 s. */
   socketTimeout?: number;
-  /** Milliseconds until connecting is given up. */
+  /** Milliseconds to keep trying. */
   timeout: number;
   clock: Clock;
   onRetry?: (error: Error, failures: number, retryIn: number) => void;
@@ -47,33 +47,30 @@ export interface ConnectRequest {
 
 /** Connects, and retries with backoff until the timeout. */
 export async function connect(request: ConnectRequest): Promise<Database> {
-  const { clock, timeout, signal } = request;
+  const { uri, poolSize, socketTimeout, clock, timeout, signal } = request;
   const end = clock.monotonic() + timeout;
   const isStopped = (): boolean => signal?.aborted === true;
   for (let failures = 1; ; failures++) {
     try {
-      const socketTimeoutMS = request.socketTimeout ?? TIMEOUTS.socketTimeoutMS;
       const left = Math.max(250, end - clock.monotonic());
-      const serverSelectionTimeoutMS = Math.min(TIMEOUTS.serverSelectionTimeoutMS, left);
-      const options = {
+      const connection = await openConnection(uri, {
         ...TIMEOUTS,
-        serverSelectionTimeoutMS,
-        socketTimeoutMS,
-        maxPoolSize: request.poolSize,
-      };
-      const connection = await openConnection(request.uri, options);
+        serverSelectionTimeoutMS: Math.min(TIMEOUTS.serverSelectionTimeoutMS, left),
+        socketTimeoutMS: socketTimeout ?? TIMEOUTS.socketTimeoutMS,
+        maxPoolSize: poolSize,
+      });
       if (!isStopped()) return openDatabase(connection);
       await connection.destroy();
       throw new Error('stopped while connecting');
     } catch (thrown) {
       const error = toError(thrown);
-      const retryIn = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
+      const retryIn = retryDelay(CONNECT_BACKOFF, failures);
       if (!isTransient(error) || clock.monotonic() + retryIn >= end || isStopped()) {
-        throw unreachable(error, failures);
+        throw toConnectionError(error, failures);
       }
-      request.onRetry?.(new Error(reasonOf(error), { cause: error }), failures, retryIn);
+      request.onRetry?.(new Error(describeFailure(error), { cause: error }), failures, retryIn);
       await clock.sleep(retryIn, signal);
-      if (isStopped()) throw unreachable(error, failures);
+      if (isStopped()) throw toConnectionError(error, failures);
     }
   }
 }
@@ -86,13 +83,13 @@ export async function openConnection(uri: string, options: ConnectOptions): Prom
     autoCreate: false,
     bufferCommands: false,
     ignoreUndefined: false,
-    // Override the connection string: reading back from a lagging secondary would make our own locks look lost.
+    // These override the connection string: reads from a lagging secondary would make our own locks look lost.
     writeConcern: { w: 'majority', journal: true },
     readPreference: 'primary',
     readConcernLevel: 'local',
     retryWrites: true,
   });
-  // asPromise() reports the first failure. Without a listener, later ones would be uncaught.
+  // asPromise() reports the first error. Without a listener, later errors would be uncaught.
   connection.on('error', () => undefined);
   try {
     await connection.asPromise();
@@ -120,12 +117,10 @@ function openDatabase(connection: Connection): Database {
     onPrimaryChange(callback) {
       let primary: string | undefined;
       client.on('topologyDescriptionChanged', ({ newDescription }) => {
-        const found = [...newDescription.servers.values()].find(
-          (server) => server.type === 'RSPrimary',
-        )?.address;
-        if (found === undefined || found === primary) return;
+        const found = [...newDescription.servers.values()].find(({ type }) => type === 'RSPrimary');
+        if (found === undefined || found.address === primary) return;
         if (primary !== undefined) callback();
-        primary = found;
+        primary = found.address;
       });
     },
     poolStats: trackPool(client),
@@ -134,7 +129,7 @@ function openDatabase(connection: Connection): Database {
   };
 }
 
-/** The connections of this process, without those of the renewal thread. */
+/** The connections of this process, without the renewal thread's. */
 export interface PoolUse {
   open: number;
   inUse: number;
@@ -145,7 +140,7 @@ export interface PoolUse {
 }
 
 /** Counts the driver's pool events, for all servers together. */
-export function trackPool(client: mongo.MongoClient): () => PoolUse {
+function trackPool(client: mongo.MongoClient): () => PoolUse {
   const open = new Set<string>();
   const inUse = new Set<string>();
   let waiting = 0;

@@ -1,15 +1,15 @@
 import { mongo } from 'mongoose';
 import { ChronosError, redactCredentials, toError } from '../domain/errors.js';
 
-export const DUPLICATE_KEY = 11_000;
+const DUPLICATE_KEY = 11_000;
 
 export function isDuplicateKey(error: unknown): boolean {
   return error instanceof mongo.MongoServerError && error.code === DUPLICATE_KEY;
 }
 
 /**
- * `bulkWrite` and `insertMany` wrap an error of the whole command, such as a lost connection, in an error that looks
- * like a report on single writes. Returns the original error.
+ * `bulkWrite` and `insertMany` wrap an error of the whole command, such as a lost connection, in a MongoBulkWriteError,
+ * as if single writes had been rejected. Returns the original error.
  */
 function unwrap(error: unknown): unknown {
   if (!(error instanceof mongo.MongoBulkWriteError)) return error;
@@ -17,13 +17,23 @@ function unwrap(error: unknown): unknown {
   return inner instanceof Error ? inner : error;
 }
 
-/** True for a report on single writes: all writes that it does not name took effect. */
-export function isPartialWriteError(error: unknown): error is mongo.MongoBulkWriteError {
-  return (
-    error instanceof mongo.MongoBulkWriteError &&
-    [error.writeErrors].flat().length > 0 &&
-    !isResultUnknown(error)
-  );
+interface RejectedWrite {
+  /** The position in the array that was passed to `bulkWrite` or `insertMany`. */
+  index: number;
+  isDuplicate: boolean;
+  error: Error;
+}
+
+/** The writes that the server rejected; all others took effect. Rethrows errors that do not say so. */
+export function rejectedWrites(thrown: unknown): RejectedWrite[] {
+  if (!(thrown instanceof mongo.MongoBulkWriteError) || isResultUnknown(thrown)) throw thrown;
+  const rejected = [thrown.writeErrors].flat();
+  if (rejected.length === 0) throw thrown;
+  return rejected.map(({ index, code, errmsg }) => ({
+    index,
+    isDuplicate: code === DUPLICATE_KEY,
+    error: new Error(errmsg ?? 'rejected by the server'),
+  }));
 }
 
 /**
@@ -48,7 +58,7 @@ export function isResultUnknown(thrown: unknown): boolean {
     // All connections were busy. The driver does not export this class.
     error.name === 'MongoWaitQueueTimeoutError' ||
     (error instanceof mongo.MongoServerError && TRANSIENT_CODES.has(Number(error.code))) ||
-    // In this case the driver does not report the single writes, not even the rejected ones.
+    // With a write concern error, the driver does not report which writes were rejected.
     (error instanceof mongo.MongoBulkWriteError && error.result.getWriteConcernError() !== undefined) ||
     error.hasErrorLabel('RetryableWriteError') ||
     error.hasErrorLabel('PoolRequestedRetry')
@@ -58,29 +68,29 @@ export function isResultUnknown(thrown: unknown): boolean {
 /** Errors in the connection string or its options, before any server is contacted. */
 const INVALID_URI_ERRORS = new Set(['MongoParseError', 'MongoInvalidArgumentError', 'MongoAPIError']);
 
-/** True if trying again may help. It does not with wrong credentials or an invalid connection string. */
+/** False for an invalid connection string or wrong credentials: retrying does not help. */
 export function isTransient(error: Error): boolean {
   return !INVALID_URI_ERRORS.has(error.name) && !isAuthentication(error);
 }
 
-/** An error that says why there is no connection and what to do. */
-export function unreachable(error: Error, failures: number): ChronosError {
+/** Says why there is no connection and what to do. */
+export function toConnectionError(error: Error, failures: number): ChronosError {
   if (INVALID_URI_ERRORS.has(error.name)) {
     const message = `the connection string is invalid: ${sentence(error.message)} Correct it where it is set (MONGODB_URI, MONGODB_URI_FILE, or the option uri).`;
     return new ChronosError('INVALID_OPTIONS', message, { cause: error });
   }
   const tries = failures === 1 ? 'once' : `${failures} times`;
-  const message = `MongoDB could not be reached (tried ${tries}): ${sentence(reasonOf(error))} ${adviceOn(error)}`;
+  const message = `MongoDB could not be reached (tried ${tries}): ${sentence(describeFailure(error))} ${adviceFor(error)}`;
   return new ChronosError('MONGODB_UNREACHABLE', message, { cause: error });
 }
 
-/** For a `catch`: turns an outage into an error with a code and advice. */
+/** For `catch()`: turns an outage into an error with a code and advice, and throws other errors again. */
 export function explainOutage(thrown: unknown): never {
-  throw isResultUnknown(thrown) ? unreachable(toError(thrown), 1) : thrown;
+  throw isResultUnknown(thrown) ? toConnectionError(toError(thrown), 1) : thrown;
 }
 
-/** The driver's view of the replica set explains more than its message, which only reports that no server was found. */
-export function reasonOf(error: Error): string {
+/** Uses the driver's view of the replica set, because its message only reports that no server was found. */
+export function describeFailure(error: Error): string {
   const topology = topologyOf(error);
   if (topology === undefined) return error.message;
   const set = `the replica set '${topology.setName ?? ''}'`;
@@ -93,12 +103,13 @@ export function reasonOf(error: Error): string {
     : `${answering} of ${servers.length} members of ${set} answer, and none of them is its primary`;
 }
 
-function adviceOn(error: Error): string {
-  if (isAuthentication(error))
+function adviceFor(error: Error): string {
+  if (isAuthentication(error)) {
     return 'Check user, password and authSource in the connection string: the server rejects them.';
-  const topology = topologyOf(error);
-  if (topology?.servers.size === 0)
+  }
+  if (topologyOf(error)?.servers.size === 0) {
     return 'Correct replicaSet in the connection string, or leave it out for a server that is in no set.';
+  }
   return 'Check that the server runs and that the connection string names its host, port and credentials.';
 }
 

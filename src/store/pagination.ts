@@ -1,27 +1,28 @@
 import type { mongo } from 'mongoose';
 import { MAX_QUERY_MS } from './query-limits.js';
 
-/** The position after a document: its id, and its time if the page is ordered by time. */
+/** Where a page ends: the id of its last document, and its time if the page is ordered by time. */
 export interface PagePosition {
   at: Date | null;
   id: string;
 }
 
-export interface PageRequest<T> {
-  filter: mongo.Filter<T>;
+export interface PageQuery<F> {
+  filter: F;
+  after: PagePosition | undefined;
+  limit: number;
+}
+
+interface PageRequest<T> extends PageQuery<mongo.Filter<T>> {
   direction: 1 | -1;
   projection: Readonly<Record<string, 0 | 1>>;
-  limit: number;
-  after: PagePosition | undefined;
-  /** Leave it out where the planner should choose the index. */
+  /** Without a hint the planner chooses the index. */
   hint?: string | Record<string, 1>;
 }
 
-type Collection<T extends { _id: string }> = mongo.Collection<T>;
-
 /** Ordered by id. */
 export async function pageById<T extends { _id: string }>(
-  collection: Collection<T>,
+  collection: mongo.Collection<T>,
   request: PageRequest<T>,
 ): Promise<T[]> {
   const { filter, direction, after } = request;
@@ -30,11 +31,11 @@ export async function pageById<T extends { _id: string }>(
 }
 
 /**
- * Ordered by a time and then by id. The indexes have the time only, so documents with the same time are read by a query
- * of their own: nothing else has to be sorted by id.
+ * Ordered by a time and then by id. The indexes contain the time but not the id. Therefore a separate query reads
+ * documents with the same time, so that only these are sorted by id.
  */
 export async function pageByTime<T extends { _id: string }>(
-  collection: Collection<T>,
+  collection: mongo.Collection<T>,
   time: keyof T & string,
   request: PageRequest<T>,
 ): Promise<T[]> {
@@ -42,23 +43,23 @@ export async function pageByTime<T extends { _id: string }>(
   const timeOf = (document: T): number => (document[time] as Date).getTime();
   const inOrder = (a: T, b: T): number =>
     direction * (timeOf(a) - timeOf(b) || (a._id < b._id ? -1 : a._id > b._id ? 1 : 0));
-  const sameTime = (at: Date, rest: object, most: number): Promise<T[]> =>
-    find(collection, request, [filter, { [time]: at }, rest], { _id: direction }, most);
+  const withTime = (at: Date, rest: object, max: number): Promise<T[]> =>
+    find(collection, request, [filter, { [time]: at }, rest], { _id: direction }, max);
 
   let from = after?.at ?? undefined;
   const page =
     after === undefined || from === undefined
       ? []
-      : await sameTime(from, { _id: beyond(direction, after.id) }, limit);
+      : await withTime(from, { _id: beyond(direction, after.id) }, limit);
   while (page.length < limit) {
     const left = limit - page.length;
     const rest = from === undefined ? {} : { [time]: beyond(direction, from) };
     const found = await find(collection, request, [filter, rest], { [time]: direction }, left + 1);
     if (found.length <= left) return [...page, ...found.sort(inOrder)];
-    // There may be more documents with the last time.
+    // There may be more documents with the same time as the last one.
     const last = found.at(-1)?.[time] as Date;
     page.push(...found.filter((document) => timeOf(document) !== last.getTime()).sort(inOrder));
-    page.push(...(await sameTime(last, {}, limit - page.length)));
+    page.push(...(await withTime(last, {}, limit - page.length)));
     from = last;
   }
   return page;
@@ -69,7 +70,7 @@ function beyond(direction: 1 | -1, value: Date | string): object {
 }
 
 function find<T extends { _id: string }>(
-  collection: Collection<T>,
+  collection: mongo.Collection<T>,
   { projection, hint }: PageRequest<T>,
   conditions: object[],
   sort: Record<string, 1 | -1>,

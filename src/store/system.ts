@@ -1,23 +1,25 @@
 import type { AuditFilterOptions } from '../config/query-options.js';
 import type { LockGrant } from './jobs/fence.js';
 import { isDuplicateKey } from './mongo-errors.js';
-import { pageByTime, type PagePosition } from './pagination.js';
+import { pageByTime, type PageQuery } from './pagination.js';
 import { MAX_QUERY_MS, withTimeLimit } from './query-limits.js';
 import type { Collections } from './schema/collections.js';
-import { AUDIT_INDEX } from './schema/system-schemas.js';
-import type { AuditDocument, LockDocument, WorkerDocument } from './schema/system-schemas.js';
+import {
+  AUDIT_INDEX,
+  type AuditDocument,
+  type LockDocument,
+  SILENT_AFTER_MS,
+  type WorkerDocument,
+} from './schema/system-schemas.js';
 
 export async function saveHeartbeat(c: Collections, worker: WorkerDocument): Promise<void> {
   await c.workers.replaceOne({ _id: worker._id }, worker, { upsert: true });
 }
 
-/** Task types of the workers that are listed: those alive, and those that stopped within the last day. */
+/** Task types of the workers that are alive or stopped within the last day. */
 export async function findListedTaskTypes(c: Collections): Promise<string[]> {
   return c.workers.distinct('taskTypes');
 }
-
-/** A worker without a heartbeat for this long counts as dead. */
-export const SILENT_AFTER_MS = 60_000;
 
 /** Task types of the workers that are alive now. */
 export async function findLiveTaskTypes(c: Collections, now: Date): Promise<string[]> {
@@ -72,14 +74,11 @@ export async function addAudit(c: Collections, entry: AuditDocument): Promise<vo
   await c.audit.insertOne(entry);
 }
 
-export interface AuditQuery {
-  filter: AuditFilterOptions;
-  after: PagePosition | undefined;
-  limit: number;
-}
-
-/** Newest first. Filters are checked entry by entry: there are few entries in 90 days. */
-export async function listAudit(c: Collections, query: AuditQuery): Promise<AuditDocument[]> {
+/** Newest first. Filters are checked entry by entry: 90 days have few entries. */
+export async function listAudit(
+  c: Collections,
+  query: PageQuery<AuditFilterOptions>,
+): Promise<AuditDocument[]> {
   const request = { ...query, direction: -1, hint: AUDIT_INDEX, projection: {} } as const;
   return withTimeLimit('this list of audit entries', () => pageByTime(c.audit, 'at', request));
 }

@@ -4,21 +4,23 @@ import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/periodic-service.js';
 import type { Store } from '../store/store.js';
 import type { ChangeListener } from './change-listener.js';
+import type { InFlightJobs } from './in-flight-jobs.js';
 import type { JobRunner } from './job-runner.js';
 
-/** A claim of this process may have taken the job in the moment in which it was cancelled: the next read finds it. */
+/** This process may have claimed the job at the moment it was cancelled; a second read after this time finds it. */
 const RECHECK_MS = 1000;
 
 export interface CancellationPollerDeps {
   clock: Clock;
   events: EventBus;
   store: Pick<Store, 'findCancelRequests'>;
-  runner: Pick<JobRunner, 'tokens' | 'has' | 'cancel'>;
+  inFlight: Pick<InFlightJobs, 'tokens' | 'has'>;
+  runner: Pick<JobRunner, 'cancel'>;
   changes: Pick<ChangeListener, 'subscribe' | 'intervalMultiplier'>;
   options: Pick<ResolvedOptions, 'pollInterval'>;
 }
 
-/** Finds requests of other processes to cancel jobs that are in flight here. */
+/** Finds jobs in flight here whose cancellation another process has requested. */
 export class CancellationPoller extends PeriodicService {
   readonly name = 'poll cancellations';
   readonly #deps: CancellationPollerDeps;
@@ -27,12 +29,11 @@ export class CancellationPoller extends PeriodicService {
     super(deps.clock, deps.events);
     this.#deps = deps;
     deps.changes.subscribe({
+      // A request may be older than the current run of the job, so the database is read before anything is cancelled.
       onChanges: ({ cancelled }) => {
-        for (const jobId of cancelled) this.#onRequest(jobId);
+        for (const jobId of cancelled) this.wakeWithin(deps.inFlight.has(jobId) ? 0 : RECHECK_MS);
       },
-      onMissedChanges: () => {
-        this.wake();
-      },
+      onMissedChanges: () => this.wake(),
     });
   }
 
@@ -43,18 +44,12 @@ export class CancellationPoller extends PeriodicService {
   }
 
   async runOnce(): Promise<number> {
-    const { store, runner, changes, options } = this.#deps;
-    const { tokens } = runner;
+    const { store, inFlight, runner, changes, options } = this.#deps;
+    const { tokens } = inFlight;
     if (tokens.size > 0) {
       for (const [jobId, reason] of await store.findCancelRequests([...tokens.keys()]))
         runner.cancel(jobId, reason, tokens.get(jobId));
     }
     return options.pollInterval * changes.intervalMultiplier;
-  }
-
-  /** The request may be old, and the job may have run again since: only the database knows. */
-  #onRequest(jobId: string): void {
-    if (this.#deps.runner.has(jobId)) this.wake();
-    else this.wakeWithin(RECHECK_MS);
   }
 }

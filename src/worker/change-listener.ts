@@ -7,18 +7,15 @@ import { PeriodicService } from '../runtime/periodic-service.js';
 import type { ChangeBatch } from '../store/change-stream.js';
 import type { Store } from '../store/store.js';
 
-/** The error of a standalone server, which has no change streams. */
+/** MongoDB's error code on a standalone server, which has no change streams. */
 const NOT_A_REPLICA_SET = 40_573;
-/** A standalone server may be turned into a replica set. */
+/** A standalone server may become a replica set. */
 const RETRY_STANDALONE_MS = 3_600_000;
-/** Nothing happens while the stream rests; resume() ends the wait. */
+/** The stream rests until resume(); nothing else ends the wait earlier. */
 const RESTING_MS = 3_600_000;
 /** While the stream rests, polls find changes within this time. */
 const RESTING_POLL_MS = 1000;
-/**
- * While a stream reports every change, polls only find what it lost, so they run this many times less often: an idle
- * worker with the default interval asks twice a minute.
- */
+/** While the stream works, polls only find what it missed, so they are this many times less frequent. */
 const HEALTHY_STREAM_MULTIPLIER = 6;
 
 export interface ChangeSubscriber {
@@ -41,8 +38,8 @@ interface Stream {
 }
 
 /**
- * Reads one change stream for everything in this process that wants to know what other processes did. Its messages are
- * hints: without a stream, or while it is broken, polls find the same changes later.
+ * Reads one change stream for all subscribers in this process. Its messages are hints: without a stream, or while it is
+ * broken, polls find the same changes later.
  */
 export class ChangeListener extends PeriodicService {
   readonly name = 'watch changes';
@@ -70,7 +67,7 @@ export class ChangeListener extends PeriodicService {
     this.#subscribers.push(subscriber);
   }
 
-  /** Closes the stream: a busy worker does not need it, and every stream costs the server. */
+  /** Closes the stream: a saturated worker does not need it, and every stream costs the server. */
   rest(): void {
     if (this.#isResting) return;
     this.#isResting = true;
@@ -78,7 +75,6 @@ export class ChangeListener extends PeriodicService {
     this.#notifyMissedChanges();
   }
 
-  /** Reads the stream again. */
   resume(): void {
     if (!this.#isResting) return;
     this.#isResting = false;
@@ -87,9 +83,7 @@ export class ChangeListener extends PeriodicService {
 
   override start(): void {
     // The stream is filtered by the task types of this process.
-    this.#unsubscribe ??= this.#deps.registry.onChange(() => {
-      this.#reopen();
-    });
+    this.#unsubscribe ??= this.#deps.registry.onChange(() => this.#reopen());
     super.start();
   }
 
@@ -123,7 +117,7 @@ export class ChangeListener extends PeriodicService {
         this.#isHealthy = true;
         this.#notifyMissedChanges();
       }
-      // Changes that come in a burst are read together.
+      // Changes in a burst are read together.
       return this.#throttle.wait;
     } catch (error) {
       const wasHealthy = this.#isHealthy;
@@ -145,7 +139,7 @@ export class ChangeListener extends PeriodicService {
     return { closing, batches: store.watchChanges(request, closing.signal) };
   }
 
-  /** The next round opens a new stream, unless it rests. */
+  /** Closes the stream; the next round opens a new one, unless the listener rests. */
   #reopen(): void {
     if (this.#stream === undefined) return;
     this.#stream.closing.abort();

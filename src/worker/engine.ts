@@ -10,6 +10,7 @@ import type { Store } from '../store/store.js';
 import { CancellationPoller } from './cancellation-poller.js';
 import type { ChangeListener } from './change-listener.js';
 import { Claimer } from './claimer.js';
+import { InFlightJobs } from './in-flight-jobs.js';
 import { ProgressReporter } from './job-context.js';
 import { JobExecutor } from './job-executor.js';
 import { JobPicker } from './job-picker.js';
@@ -36,103 +37,89 @@ export interface EngineDeps {
   changes: ChangeListener;
 }
 
-/** Claims, runs and settles jobs in this process. Constructs its parts top to bottom; nothing runs until start(). */
+/** Constructs the parts top to bottom; each one gets the parts that it uses. */
+function createParts(deps: EngineDeps) {
+  const { clock, events, store } = deps;
+  const { lockTimeout, queues, executionRetention } = deps.options;
+  const locks = new LockManager({ ...deps, lockTimeout });
+  const namedLocks = new NamedLocks({ ...deps, locks, lockTimeout });
+  const uncertainClaims = new UncertainClaims(clock, events, store);
+  const picker = new JobPicker({ ...deps, queues, uncertainClaims });
+  const settler = new Settler({ ...deps, executionRetention });
+  const startedMarker = new StartedMarker(clock, events, store);
+  const progress = new ProgressReporter(store, clock, events);
+  const executor = new JobExecutor({ ...deps, progress });
+  const inFlight = new InFlightJobs();
+  const runner = new JobRunner({
+    ...deps,
+    ...{ inFlight, executor, settler, startedMarker, locks, uncertainClaims },
+  });
+  const claimer = new Claimer({ picker, runner, inFlight, uncertainClaims });
+  const passRunner = new PassRunner({ ...deps, claimer, runner, uncertainClaims });
+  const pollLoop = new PollLoop({ ...deps, claimer, runner, settler, uncertainClaims });
+  const cancellationPoller = new CancellationPoller({ ...deps, inFlight, runner });
+  return {
+    ...{ locks, namedLocks, uncertainClaims, settler, startedMarker, runner, claimer },
+    ...{ passRunner, pollLoop, cancellationPoller },
+  };
+}
+
+/** Claims, runs and settles jobs in this process. Nothing runs until start(). */
 export class WorkerEngine {
-  readonly namedLocks: NamedLocks;
-  readonly #clock: Clock;
-  readonly #registry: HandlerRegistry;
-  readonly #timeoutGrace: number;
-  readonly #locks: LockManager;
-  readonly #uncertainClaims: UncertainClaims;
-  readonly #settler: Settler;
-  readonly #startedMarker: StartedMarker;
-  readonly #runner: JobRunner;
-  readonly #claimer: Claimer;
-  readonly #pollLoop: PollLoop;
-  readonly #passRunner: PassRunner;
-  readonly #cancellationPoller: CancellationPoller;
+  readonly #deps: EngineDeps;
+  readonly #parts: ReturnType<typeof createParts>;
   #unsubscribe: () => void = () => undefined;
 
   constructor(deps: EngineDeps) {
-    const { store, clock, events, random, options, registry, workerId, renewer, outages, changes } = deps;
-    const { lockTimeout, queues, executionRetention, timeoutGrace } = options;
-    this.#clock = clock;
-    this.#registry = registry;
-    this.#timeoutGrace = timeoutGrace;
-
-    const locks = new LockManager({ clock, events, renewer, lockTimeout, outages });
-    this.namedLocks = new NamedLocks({ clock, events, store, locks, workerId, lockTimeout });
-    const uncertainClaims = new UncertainClaims(clock, events, store);
-    const picker = new JobPicker({
-      ...{ store, clock, events, random, workerId, queues, registry, uncertainClaims },
-    });
-    const settler = new Settler({ store, clock, events, workerId, executionRetention, outages });
-    const startedMarker = new StartedMarker(clock, events, store);
-    const progress = new ProgressReporter(store, clock, events);
-    const executor = new JobExecutor({ registry, clock, random, options, progress });
-    const runner = new JobRunner({
-      ...{ executor, settler, startedMarker, locks, uncertainClaims, registry, clock, events, options },
-    });
-    const claimer = new Claimer(picker, runner, uncertainClaims);
-    this.#passRunner = new PassRunner({
-      ...{ store, clock, workerId, registry, claimer, runner, uncertainClaims },
-    });
-    this.#pollLoop = new PollLoop({
-      ...{ clock, events, store, claimer, runner, settler, uncertainClaims, changes, registry, options },
-    });
-    this.#cancellationPoller = new CancellationPoller({ clock, events, store, runner, changes, options });
-
-    this.#locks = locks;
-    this.#uncertainClaims = uncertainClaims;
-    this.#settler = settler;
-    this.#startedMarker = startedMarker;
-    this.#runner = runner;
-    this.#claimer = claimer;
+    this.#deps = deps;
+    this.#parts = createParts(deps);
   }
 
-  /** Handlers that run. */
+  get namedLocks(): NamedLocks {
+    return this.#parts.namedLocks;
+  }
+
+  /** Running handlers. */
   get running(): number {
-    return this.#runner.running;
+    return this.#parts.runner.running;
   }
 
   /** Claimed jobs that wait for a slot. */
   get prefetched(): number {
-    return this.#runner.prefetched;
+    return this.#parts.runner.prefetched;
   }
 
   /** Outcomes that are not stored yet. */
   get unsettled(): number {
-    return this.#settler.pending;
+    return this.#parts.settler.pending;
   }
 
   get isStopped(): boolean {
-    return this.#claimer.isClosed;
+    return this.#parts.claimer.isClosed;
   }
 
   /** Starts lock renewal ahead of start(). */
   prepare(): Promise<void> {
-    return this.#locks.open();
+    return this.#parts.locks.open();
   }
 
   async start(): Promise<void> {
     await this.#open();
-    this.#unsubscribe = this.#registry.onChange(() => {
-      this.wake();
-    });
-    this.#pollLoop.start();
+    this.#unsubscribe = this.#deps.registry.onChange(() => this.wake());
+    this.#parts.pollLoop.start();
   }
 
-  /** Jobs may be due. */
+  /** Polls soon: jobs may be due. */
   wake(): void {
-    this.#pollLoop.requestPoll();
+    this.#parts.pollLoop.requestPoll();
   }
 
   /** Cancels the job if this process runs it. */
   cancelLocal(jobId: string, reason: string | null): void {
-    this.#cancellationPoller.cancelLocal(jobId, reason);
+    this.#parts.cancellationPoller.cancelLocal(jobId, reason);
   }
 
-  /** Executes up to `batch` due jobs; resolves after they have settled. Executes none once stopped. */
+  /** Executes up to `batch` due jobs; resolves after they have settled. Executes none after stop(). */
   async runBatch(batch: number): Promise<BatchResult> {
     try {
       await this.#open();
@@ -140,47 +127,50 @@ export class WorkerEngine {
       if (this.isStopped) return { executed: 0, failed: 0 };
       throw error;
     }
-    return this.#passRunner.runBatch(batch);
+    return this.#parts.passRunner.runBatch(batch);
   }
 
-  /** Runs a new job in this process now; resolves when its outcome is stored, to false if the job existed. */
+  /** Runs a new job in this process now. Resolves when its outcome is stored; to false if the job already existed. */
   async runInline(job: JobDocument): Promise<boolean> {
     await this.#open();
-    return this.#passRunner.runInline(job);
+    return this.#parts.passRunner.runInline(job);
   }
 
   /**
-   * Stops within `budget` milliseconds if handlers respect their signal: no new claims, prefetched jobs released,
-   * handlers awaited, then aborted, outcomes written, and only then renewal ended. Returns the jobs that are left.
+   * Stops within `budget` milliseconds if handlers respect their signal. The order matters: no new claims, release
+   * prefetched jobs, wait for handlers, abort them, write outcomes, and only then end renewal. Returns the jobs that
+   * are still in flight.
    */
   async stop(budget: number): Promise<JobDocument[]> {
-    const end = this.#clock.monotonic() + budget;
-    const grace = Math.min(this.#timeoutGrace, budget / 4);
+    const { claimer, runner, uncertainClaims, ...parts } = this.#parts;
+    const { clock, options } = this.#deps;
+    const end = clock.monotonic() + budget;
+    const grace = Math.min(options.timeoutGrace, budget / 4);
+    const waitUntil = (time: number, work: Promise<unknown>): Promise<void> =>
+      waitAtMost(clock, time - clock.monotonic(), work);
+
     this.#unsubscribe();
-    this.#claimer.close();
-    await this.#waitUntil(end, Promise.all([this.#pollLoop.stop(), this.#claimer.whenIdle()]));
-    await this.#waitUntil(end, this.#uncertainClaims.release(this.#runner.takePrefetched()));
-    await this.#waitUntil(end - grace, this.#runner.whenIdle());
-    this.#runner.abortAll('shutdown', new ChronosError('WORKER_STOPPING', 'the worker stops'));
-    await this.#waitUntil(end, this.#runner.whenIdle());
-    await this.#waitUntil(end, this.#claimer.whenIdle());
-    const left = this.#runner.abandon();
-    await Promise.all([this.#settler.close(), this.#startedMarker.close()]);
-    await Promise.all([this.#cancellationPoller.stop(), this.#uncertainClaims.stop()]);
-    await this.#uncertainClaims.finish();
-    await this.namedLocks.close();
-    await this.#locks.close();
+    claimer.close();
+    await waitUntil(end, Promise.all([parts.pollLoop.stop(), claimer.whenIdle()]));
+    await waitUntil(end, uncertainClaims.release(runner.takePrefetched()));
+    await waitUntil(end - grace, runner.whenIdle());
+    runner.abortAll('shutdown', new ChronosError('WORKER_STOPPING', 'the worker is stopping'));
+    await waitUntil(end, runner.whenIdle());
+    await waitUntil(end, claimer.whenIdle());
+    const left = runner.abandon();
+    await Promise.all([parts.settler.close(), parts.startedMarker.close()]);
+    await Promise.all([parts.cancellationPoller.stop(), uncertainClaims.stop()]);
+    await uncertainClaims.finish();
+    await parts.namedLocks.close();
+    await parts.locks.close();
     return left;
   }
 
   async #open(): Promise<void> {
-    await this.#locks.open();
-    if (this.isStopped) throw new ChronosError('WRONG_STATE', 'the worker was stopped meanwhile');
-    this.#uncertainClaims.start();
-    this.#cancellationPoller.start();
-  }
-
-  async #waitUntil(end: number, work: Promise<unknown>): Promise<void> {
-    await waitAtMost(this.#clock, end - this.#clock.monotonic(), work);
+    const { locks, uncertainClaims, cancellationPoller } = this.#parts;
+    await locks.open();
+    if (this.isStopped) throw new ChronosError('WRONG_STATE', 'the worker was stopped during this call');
+    uncertainClaims.start();
+    cancellationPoller.start();
   }
 }

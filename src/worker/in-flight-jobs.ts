@@ -1,10 +1,11 @@
 import { isCrashSuspect, type JobDocument } from '../domain/job/job.js';
 import type { AbortKind, Outcome } from '../domain/job/outcome.js';
-import type { ClaimedJob } from './job-picker.js';
+import type { AbortReason } from './job-context.js';
 import type { Execution } from './job-executor.js';
+import type { ClaimedJob } from './job-picker.js';
 import type { HeldLease, LockLossReason } from './locks/lock-manager.js';
 
-/** A job that this process has claimed. It stays in flight until its outcome is stored and its handler has ended. */
+/** A claimed job. It stays in flight until its outcome is stored and its handler has ended. */
 export class InFlightJob implements ClaimedJob {
   readonly job: JobDocument;
   readonly token: string;
@@ -15,16 +16,16 @@ export class InFlightJob implements ClaimedJob {
   since: number;
   heldLease: HeldLease | undefined = undefined;
   lockLoss: LockLossReason | undefined = undefined;
-  /** Resolves when its outcome is stored, or can never be. */
+  /** Resolves when its outcome is stored or dropped. */
   settled: Promise<void> | undefined = undefined;
-  /** No outcome of this attempt is left to store. */
+  /** This attempt has no outcome left to store. */
   isSettled = false;
-  /** The outcome that was stored. */
+  /** The stored outcome. */
   outcome: Outcome | undefined = undefined;
-  /** Its outcome is stored, but its handler ignores the signal and still occupies the slot. */
+  /** Its outcome is settled, but its handler ignores the signal and still occupies the slot. */
   isStuck = false;
   #execution: Execution | undefined;
-  #abortedEarly: { kind: AbortKind; error: Error } | undefined;
+  #abortedEarly: AbortReason | undefined;
 
   constructor({ job, token, lease, sentAt }: ClaimedJob, since: number) {
     this.job = job;
@@ -39,19 +40,19 @@ export class InFlightJob implements ClaimedJob {
     if (this.#abortedEarly !== undefined) execution.abort(this.#abortedEarly.kind, this.#abortedEarly.error);
   }
 
-  /** Aborts the handler's signal; also in the moment between taking the slot and calling the handler. */
+  /** Aborts the handler's signal, even if the slot is taken and the handler has not been called yet. */
   abort(kind: AbortKind, error: Error): void {
     if (this.#execution !== undefined) this.#execution.abort(kind, error);
     else if (this.state === 'running') this.#abortedEarly ??= { kind, error };
   }
 
-  /** No longer waits for the handler to end: clears its timers. */
+  /** Stops waiting for the handler to end and clears its timers. */
   abandon(): void {
     this.#execution?.abandon();
   }
 }
 
-/** The jobs that this process has claimed and not finished, by id. */
+/** The jobs in flight in this process, by id. */
 export class InFlightJobs {
   readonly #byId = new Map<string, InFlightJob>();
   readonly #excluded = new Set<InFlightJob>();
@@ -67,7 +68,7 @@ export class InFlightJobs {
     return [...this.#byId.values()];
   }
 
-  /** Handlers started since the process began. */
+  /** Handlers started since the engine was created. */
   get started(): number {
     return this.#started;
   }
@@ -81,7 +82,7 @@ export class InFlightJobs {
     return this.#crashSuspects > 0;
   }
 
-  /** Ids that claims must leave out: due again, or soon, while this process has not finished them. */
+  /** Ids that claims must exclude: jobs that may be due again before this process has finished with them. */
   get excludedIds(): string[] {
     return [...this.#excluded].map(({ job }) => job._id);
   }

@@ -13,8 +13,8 @@ const MAX_LOG_LINES = 1000;
 const MAX_LOG_LINE_BYTES = 4096;
 
 /**
- * What a handler receives. A class, because there is one per attempt and an object literal with a getter costs several
- * kilobytes. The two functions are bound, so that handlers may destructure them.
+ * The second argument of a handler. A class, because there is one per attempt and an object literal with a getter costs
+ * several kilobytes. The two functions are closures, so that handlers may destructure them.
  */
 export class AttemptContext implements JobContext {
   readonly id: string;
@@ -55,9 +55,7 @@ export class AttemptContext implements JobContext {
     this.payload = job.payload;
     this.attempt = job.attempts + 1;
     this.fence = job.fence;
-    this.log = (line) => {
-      addLine(lines, line);
-    };
+    this.log = (line) => addLine(lines, line);
     this.reportProgress = (value, note) => progress.report(job, value, note ?? null);
     this.#abort = abort;
   }
@@ -72,23 +70,28 @@ function addLine(lines: string[], line: string): void {
   else if (lines.length === MAX_LOG_LINES) lines.push(`… (more than ${MAX_LOG_LINES} lines)`);
 }
 
+export interface AbortReason {
+  readonly kind: AbortKind;
+  readonly error: Error;
+}
+
 /** The signal of one attempt, its deadlines, and why it was aborted. */
 export class AttemptAbort {
   readonly #timer: SharedTimer;
   readonly #graceMs: number;
   readonly #deadlines: Deadline[] = [];
-  #reason: { kind: AbortKind; error: Error } | undefined;
+  #reason: AbortReason | undefined;
   #controller: AbortController | undefined;
   #isClosed = false;
   #onStuck: (ending: HandlerEnding) => void = () => undefined;
 
-  /** `graceMs`: a handler that has not ended so long after its signal was aborted is stuck. */
+  /** `graceMs`: a handler that has not ended this long after its signal was aborted is stuck. */
   constructor(timer: SharedTimer, graceMs: number) {
     this.#timer = timer;
     this.#graceMs = graceMs;
   }
 
-  get reason(): { kind: AbortKind; error: Error } | undefined {
+  get reason(): AbortReason | undefined {
     return this.#reason;
   }
 
@@ -101,25 +104,20 @@ export class AttemptAbort {
     return this.#controller.signal;
   }
 
-  /** Aborts after `ms` milliseconds. */
   abortAfter(ms: number, kind: AbortKind, error: () => Error): void {
-    this.#setDeadline(ms, () => {
-      this.abort(kind, error());
-    });
+    this.#deadlines.push(this.#timer.set(ms, () => this.abort(kind, error())));
   }
 
-  /** The first reason counts. On shutdown the caller decides how long to wait. */
+  /** Only the first call has an effect. On shutdown there is no grace time: the caller decides how long to wait. */
   abort(kind: AbortKind, error: Error): void {
     if (this.#reason !== undefined || this.#isClosed) return;
     this.#reason = { kind, error };
     this.#controller?.abort(error);
     if (kind === 'shutdown') return;
-    this.#setDeadline(this.#graceMs, () => {
-      if (!this.#isClosed) this.#onStuck({ kind: 'stuck' });
-    });
+    this.#deadlines.push(this.#timer.set(this.#graceMs, () => this.#onStuck({ kind: 'stuck' })));
   }
 
-  /** How the handler ends, or `stuck` when it does not end within the grace time after an abort. */
+  /** Resolves when the handler ends, or to `stuck` if it has not ended within the grace time after an abort. */
   endingOf(handler: Promise<HandlerEnding>): Promise<HandlerEnding> {
     return new Promise((resolve) => {
       this.#onStuck = resolve;
@@ -130,10 +128,6 @@ export class AttemptAbort {
   close(): void {
     this.#isClosed = true;
     for (const deadline of this.#deadlines) this.#timer.clear(deadline);
-  }
-
-  #setDeadline(ms: number, onPassed: () => void): void {
-    this.#deadlines.push(this.#timer.set(ms, onPassed));
   }
 }
 
@@ -154,17 +148,15 @@ export class ProgressReporter {
   /** Resolves to false if the lock is lost or the write failed. */
   report(job: JobDocument, value: number, note: string | null): Promise<boolean> {
     const saved = this.#save(job, value, note);
-    // A handler that does not await it must not end the process with an unhandled rejection.
+    // If the handler does not await the promise, a rejection must not end the process.
     saved.catch(() => undefined);
     return saved;
   }
 
   async #save(job: JobDocument, value: number, note: string | null): Promise<boolean> {
     if (!Number.isFinite(value)) {
-      throw new ChronosError(
-        'INVALID_ARGUMENT',
-        `reportProgress() takes a finite number, got ${String(value)}`,
-      );
+      const message = `reportProgress(): value must be a finite number, got ${String(value)}`;
+      throw new ChronosError('INVALID_ARGUMENT', message);
     }
     const shortNote = note === null ? null : truncateUtf8(String(note), MAX_NOTE_BYTES);
     const progress = { value, note: shortNote, at: this.#clock.now() };

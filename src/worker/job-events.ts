@@ -7,7 +7,7 @@ import { assertNever } from '../domain/language.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { traceFields } from '../runtime/tracing.js';
 
-/** What every event about an attempt says. */
+/** The fields of every event about an attempt. */
 export function toAttemptEvent(job: JobDocument): AttemptEvent {
   const event: AttemptEvent = {
     jobId: job._id,
@@ -21,7 +21,7 @@ export function toAttemptEvent(job: JobDocument): AttemptEvent {
   return event;
 }
 
-// The two events of every job are written out field by field: spreading costs more than the rest of the announcement.
+// Every job emits these two events, so they are written field by field: a spread costs more than the rest of the emit.
 
 export function emitStart(events: EventBus, job: JobDocument, now: Date): void {
   const event: SchedulerEvents['job:start'] = {
@@ -50,64 +50,43 @@ function emitCompletion(events: EventBus, job: JobDocument, result: unknown, dur
   events.emit('job:complete', event);
 }
 
-/** Emits the event of an outcome that is stored. */
+/** Emits the event of a stored outcome. */
 export function emitOutcome(events: EventBus, job: JobDocument, outcome: Outcome, duration: number): void {
-  if (outcome.kind === 'completed') {
-    emitCompletion(events, job, outcome.result, duration);
-    return;
-  }
+  if (outcome.kind === 'completed') return emitCompletion(events, job, outcome.result, duration);
   const event = toAttemptEvent(job);
   switch (outcome.kind) {
-    case 'retry': {
-      const { error, nextRunAt } = outcome;
-      events.emit('job:failed', { ...event, error, willRetry: true, nextRunAt, duration });
-      return;
+    case 'retry':
+    case 'failed': {
+      const nextRunAt = outcome.kind === 'retry' ? outcome.nextRunAt : null;
+      const willRetry = nextRunAt !== null;
+      return events.emit('job:failed', { ...event, error: outcome.error, willRetry, nextRunAt, duration });
     }
-    case 'failed':
-      events.emit('job:failed', {
-        ...event,
-        error: outcome.error,
-        willRetry: false,
-        nextRunAt: null,
-        duration,
-      });
-      return;
     case 'cancelled':
-      events.emit('job:cancelled', { ...event, reason: outcome.reason });
-      return;
+      return events.emit('job:cancelled', { ...event, reason: outcome.reason });
     case 'skipped':
-      events.emit('job:skipped', { ...event, reason: outcome.reason });
-      return;
+      return events.emit('job:skipped', { ...event, reason: outcome.reason });
     case 'snoozed':
-      events.emit('job:snoozed', { ...event, until: outcome.until });
-      return;
+      return events.emit('job:snoozed', { ...event, until: outcome.until });
     case 'givenBack':
-      events.emit('job:givenBack', event);
-      return;
+      return events.emit('job:givenBack', event);
     default:
-      assertNever(outcome);
+      return assertNever(outcome);
   }
 }
 
-/** Announces what the sweep did with a job whose lock expired; `job` as it was before. */
+/** Emits what the sweep did with a job whose lock expired. `job` is the document from before the sweep. */
 export function emitRecovered(events: EventBus, job: JobDocument, recovery: Recovery, now: Date): void {
-  const { _id: jobId, taskType, lockedBy } = job;
-  const traced = traceFields(job);
-  events.emit('job:stalled', {
-    jobId,
-    taskType,
-    ...traced,
-    lockedBy,
-    crashes: job.crashes + (job.status === 'RUNNING' ? 1 : 0),
-    status: TRANSITIONS[recovery.transition].to,
-    nextRunAt: recovery.transition === 'recover' ? recovery.nextRunAt : null,
-  });
-  if (recovery.transition === 'recoverFailed') {
-    const duration = now.getTime() - (job.startedAt ?? now).getTime();
+  const { transition } = recovery;
+  const event = { jobId: job._id, taskType: job.taskType, ...traceFields(job) };
+  const crashes = job.crashes + (job.status === 'RUNNING' ? 1 : 0);
+  const { to: status } = TRANSITIONS[transition];
+  const nextRunAt = transition === 'recover' ? recovery.nextRunAt : null;
+  events.emit('job:stalled', { ...event, lockedBy: job.lockedBy, crashes, status, nextRunAt });
+  if (transition === 'recoverFailed') {
     const { error } = recovery;
+    const duration = now.getTime() - (job.startedAt ?? now).getTime();
     events.emit('job:failed', { ...toAttemptEvent(job), error, willRetry: false, nextRunAt: null, duration });
   }
-  if (recovery.transition === 'recoverCancelled') {
-    events.emit('job:cancelled', { jobId, taskType, ...traced, reason: job.cancelRequested?.reason ?? null });
-  }
+  if (transition === 'recoverCancelled')
+    events.emit('job:cancelled', { ...event, reason: job.cancelRequested?.reason ?? null });
 }

@@ -19,7 +19,7 @@ import type { AttemptSpan } from '../runtime/tracing.js';
 import { waitAtMost } from '../runtime/waiting.js';
 import { AttemptAbort, AttemptContext, type ProgressReporter } from './job-context.js';
 
-/** One attempt that has an outcome. */
+/** A finished attempt. */
 export interface Attempt {
   readonly outcome: Outcome;
   readonly startedAt: Date;
@@ -27,20 +27,20 @@ export interface Attempt {
   /** Milliseconds, by the monotonic clock. */
   readonly duration: number;
   readonly log: readonly string[];
-  /** The handler still runs although its signal was aborted and the grace time has passed. */
+  /** The handler is still running although its signal was aborted and the grace time has passed. */
   readonly isStuck: boolean;
   readonly hookErrors: readonly HookError[];
 }
 
-/** One handler that runs. */
+/** An attempt in progress. */
 export interface Execution {
   /** Resolves when there is an outcome. Never rejects. */
   readonly attempt: Promise<Attempt>;
-  /** Resolves when the handler has really ended: later than the attempt, or never, if it is stuck. Never rejects. */
+  /** Resolves when the handler has ended: for a stuck handler later than the attempt, or never. Never rejects. */
   readonly handlerEnded: Promise<unknown>;
-  /** Aborts the handler's signal. The first reason counts. */
+  /** Aborts the handler's signal. Only the first call has an effect. */
   abort(kind: AbortKind, error: Error): void;
-  /** No longer waits for the handler: clears its timers. */
+  /** Stops waiting for the handler and clears its timers. */
   abandon(): void;
 }
 
@@ -52,19 +52,25 @@ export interface ExecutorDeps {
   progress: ProgressReporter;
 }
 
+type Span = Pick<AttemptSpan, 'within' | 'end'>;
+
 /** The state of one attempt, passed from step to step. */
 interface Run {
   readonly job: JobDocument;
+  readonly span: Span;
   readonly startedAt: Date;
+  /** `startedAt` on the monotonic clock. */
+  readonly started: number;
+  readonly log: readonly string[];
   readonly context: AttemptContext;
   readonly abort: AttemptAbort;
   /** As stored, then as the schema returned it. */
   payload: unknown;
 }
 
-const UNTRACED: Pick<AttemptSpan, 'within' | 'end'> = { within: (work) => work(), end: () => undefined };
+const UNTRACED: Span = { within: (work) => work(), end: () => undefined };
 
-/** Runs handlers. Returns the result of an attempt as a value; never throws, never touches the store. */
+/** Runs handlers and returns each attempt as a value. Never throws, never touches the store. */
 export class JobExecutor {
   readonly #deps: ExecutorDeps;
   readonly #timer: SharedTimer;
@@ -75,75 +81,44 @@ export class JobExecutor {
   }
 
   /** `span`: the trace span of the attempt, if tracing is on. */
-  run(job: JobDocument, span: Pick<AttemptSpan, 'within' | 'end'> = UNTRACED): Execution {
+  run(job: JobDocument, span: Span = UNTRACED): Execution {
     const { clock, options, progress } = this.#deps;
     const log: string[] = [];
     const abort = new AttemptAbort(this.#timer, options.timeoutGrace);
     const context = new AttemptContext(job, log, abort, progress);
-    const run: Run = { job, startedAt: clock.now(), context, abort, payload: job.payload };
+    const startedAt = clock.now();
     const started = clock.monotonic();
+    const run: Run = { job, span, startedAt, started, log, context, abort, payload: job.payload };
     this.#setTimeouts(run);
     const handler = span.within(() => this.#runHandler(run));
-
-    const finish = async (): Promise<Attempt> => {
-      const ending = await abort.endingOf(handler);
-      abort.close();
-      const outcome = this.#resolveOutcome(run, ending);
-      const hooks = this.#deps.registry.get(job.taskType)?.hooks;
-      const hookErrors =
-        hooks === undefined || outcome.kind === 'skipped'
-          ? []
-          : await span.within(() => this.#runAfterHooks(run, hooks, outcome));
-      span.end(outcome);
-      return {
-        outcome,
-        startedAt: run.startedAt,
-        finishedAt: clock.now(),
-        duration: clock.monotonic() - started,
-        // A copy: a stuck handler may go on to write.
-        log: [...log],
-        isStuck: ending.kind === 'stuck',
-        hookErrors,
-      };
-    };
     return {
-      attempt: finish(),
+      attempt: this.#finish(run, handler),
       handlerEnded: handler,
-      abort: (kind, error) => {
-        abort.abort(kind, error);
-      },
-      abandon: () => {
-        abort.close();
-      },
+      abort: (kind, error) => abort.abort(kind, error),
+      abandon: () => abort.close(),
     };
   }
 
-  /** Aborts when the attempt, or the job over all its attempts, has run for too long. */
+  /** Aborts when the attempt exceeds its timeout, or all attempts together exceed `maxRunningTime`. */
   #setTimeouts({ job, startedAt, abort }: Run): void {
+    const { maxRunningTime } = job;
     const timeout = job.timeout ?? this.#deps.registry.settingsFor(job.taskType).timeout;
-    const firstStart = job.firstStartedAt ?? startedAt;
-    const left =
-      job.maxRunningTime === null
-        ? Infinity
-        : firstStart.getTime() + job.maxRunningTime - startedAt.getTime();
-    if (left < timeout)
-      abort.abortAfter(left, 'ranTooLong', () => maxRunningTimeError(job.maxRunningTime ?? 0));
-    else
-      abort.abortAfter(
-        timeout,
-        'timeout',
-        () => new ChronosError('JOB_TIMEOUT', `the attempt passed its timeout of ${timeout} ms`),
-      );
+    const ranFor = startedAt.getTime() - (job.firstStartedAt ?? startedAt).getTime();
+    if (maxRunningTime !== null && maxRunningTime - ranFor < timeout)
+      abort.abortAfter(maxRunningTime - ranFor, 'ranTooLong', () => maxRunningTimeError(job));
+    else abort.abortAfter(timeout, 'timeout', () => timeoutError(timeout));
   }
 
-  /** Schema, filters, `before` hooks, handler; every way to end becomes a value. */
+  /** Schema, filters, `before` hooks, handler. Errors are returned as values. */
   async #runHandler(run: Run): Promise<HandlerEnding> {
     const { job, startedAt, context } = run;
     const handler = this.#deps.registry.get(job.taskType);
     if (handler === undefined)
-      return { kind: 'threw', thrown: new Error(`no handler for '${job.taskType}' in this process`) };
-    if (exceedsMaxRunningTime(job, startedAt))
-      return { kind: 'refused', error: maxRunningTimeError(job.maxRunningTime ?? 0) };
+      return {
+        kind: 'threw',
+        thrown: new Error(`no handler for task type '${job.taskType}' in this process`),
+      };
+    if (exceedsMaxRunningTime(job, startedAt)) return { kind: 'rejected', error: maxRunningTimeError(job) };
     const { hooks, options } = handler;
     try {
       // The stored payload may be older than the schema.
@@ -156,22 +131,42 @@ export class JobExecutor {
           context.signal.throwIfAborted();
           await hook(run.payload, context);
         }
-        // The job may have timed out, been cancelled or lost its lock meanwhile.
+        // The job may have timed out, been cancelled or lost its lock during the hooks.
         context.signal.throwIfAborted();
       }
       return { kind: 'returned', value: await handler.run(run.payload, context) };
     } catch (thrown) {
-      return isUnrecoverableError(thrown) ? { kind: 'refused', error: thrown } : { kind: 'threw', thrown };
+      return isUnrecoverableError(thrown) ? { kind: 'rejected', error: thrown } : { kind: 'threw', thrown };
     }
   }
 
+  /** Waits for the handler, decides the outcome and runs the hooks that follow. */
+  async #finish(run: Run, handler: Promise<HandlerEnding>): Promise<Attempt> {
+    const { job, span, startedAt, abort } = run;
+    const { clock, registry } = this.#deps;
+    const ending = await abort.endingOf(handler);
+    abort.close();
+    const outcome = this.#resolveOutcome(run, ending);
+    const hooks = registry.get(job.taskType)?.hooks;
+    const hookErrors =
+      hooks === undefined || outcome.kind === 'skipped'
+        ? []
+        : await span.within(() => this.#runAfterHooks(run, hooks, outcome));
+    span.end(outcome);
+    const duration = clock.monotonic() - run.started;
+    const isStuck = ending.kind === 'stuck';
+    // A stuck handler may write more log lines, so they are copied.
+    const log = [...run.log];
+    return { outcome, startedAt, finishedAt: clock.now(), duration, log, isStuck, hookErrors };
+  }
+
   #resolveOutcome({ job, startedAt, abort }: Run, ending: HandlerEnding): Outcome {
-    // The usual case, without the allocations below.
+    // The usual case: saves the allocations below.
     if (ending.kind === 'returned' && abort.reason === undefined)
       return { kind: 'completed', result: ending.value };
     const { clock, random, registry } = this.#deps;
     const { attempts, maxRunningTime } = job;
-    // The first start is stored with the first outcome; until then it is this one.
+    // The first start is stored with the first outcome; before that, this attempt is the first.
     const firstStartedAt = job.firstStartedAt ?? startedAt;
     return resolveOutcome({
       ending,
@@ -183,17 +178,24 @@ export class JobExecutor {
     });
   }
 
-  /** Runs under the job's lock, for the grace time at most: a hook that does not end must not keep the job locked. */
+  /** Runs under the job's lock, for at most the grace time: a hook that never ends must not keep the job locked. */
   async #runAfterHooks(
     { payload, context }: Run,
     hooks: HandlerHooks,
     outcome: Outcome,
   ): Promise<readonly HookError[]> {
-    const { clock, options } = this.#deps;
+    const { timeoutGrace } = this.#deps.options;
     const afterHooks = new AfterHooks(hooks, outcome, payload, context);
-    await waitAtMost(clock, options.timeoutGrace, afterHooks.run());
+    await waitAtMost(this.#deps.clock, timeoutGrace, afterHooks.run());
     if (afterHooks.current === undefined) return afterHooks.errors;
-    const error = new ChronosError('JOB_TIMEOUT', `the hooks took longer than ${options.timeoutGrace} ms`);
+    const error = new ChronosError(
+      'JOB_TIMEOUT',
+      `the hooks took longer than timeoutGrace (${timeoutGrace} ms)`,
+    );
     return [...afterHooks.errors, { hook: afterHooks.current, error }];
   }
+}
+
+function timeoutError(ms: number): ChronosError {
+  return new ChronosError('JOB_TIMEOUT', `the attempt exceeded its timeout of ${ms} ms`);
 }

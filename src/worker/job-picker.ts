@@ -9,23 +9,23 @@ import type { LockGrant } from '../store/jobs/fence.js';
 import type { Store } from '../store/store.js';
 import type { UncertainClaims } from './uncertain-claims.js';
 
-/** In contended mode, jobs are picked from a window this many times wider than what is wanted … */
+/** In contended mode, jobs are picked from a window this many times wider than the number wanted … */
 const CONTENDED_WINDOW = 8;
-/** … and at most this many are wanted at once. */
+/** … and at most this many are claimed at once. */
 const MAX_CONTENDED_BATCH = 250;
 /** Rounds to stay in contended mode after losing jobs to another worker. */
 const CONTENDED_ROUNDS = 16;
 
-export interface PickRequest {
+type Exclusions = Pick<DueFilter, 'withoutCrashSuspects' | 'exclude'>;
+
+export interface PickRequest extends Exclusions {
   /** Free slots: jobs for these go straight to RUNNING. */
   slots: number;
   /** Jobs to prefetch: they become QUEUED. */
   prefetch: number;
-  withoutCrashSuspects: boolean;
-  exclude: readonly string[];
 }
 
-/** A job that this process owns now. */
+/** A job that this process has locked. */
 export interface ClaimedJob {
   job: JobDocument;
   token: string;
@@ -48,7 +48,7 @@ export interface PickerDeps {
 
 interface GroupResult {
   claimed: ClaimedJob[];
-  /** Another worker was first with some of the jobs. */
+  /** Another worker claimed some of the jobs first. */
   lostSome: boolean;
   error?: Error;
 }
@@ -60,7 +60,7 @@ interface Group {
   jobs: DueJob[];
 }
 
-/** Finds due jobs and locks them, so that no two workers ever get the same one (invariant 4). */
+/** Claims due jobs so that no two workers ever get the same one (invariant 4). */
 export class JobPicker {
   readonly #deps: PickerDeps;
   /** Rounds left in contended mode. */
@@ -70,7 +70,7 @@ export class JobPicker {
     this.#deps = deps;
   }
 
-  /** Other workers recently took jobs that this one had found. */
+  /** Other workers recently claimed jobs that this one had found. */
   get isContended(): boolean {
     return this.#contendedRounds > 0;
   }
@@ -82,38 +82,38 @@ export class JobPicker {
     if (taskTypes.length === 0) return [];
     const isSingle = request.slots === 1 && request.prefetch === 0;
     const fitsOneQuery = queues.length * taskTypes.length <= MAX_QUEUE_TYPE_PAIRS;
-    if (!isSingle || !fitsOneQuery || this.#commonLease(taskTypes) === undefined)
-      return this.pickMany(request);
+    // pickOne sets the lease before it knows the task type.
+    const haveSameLease = new Set(taskTypes.map((taskType) => this.#leaseOf(taskType))).size === 1;
+    if (!isSingle || !fitsOneQuery || !haveSameLease) return this.pickMany(request);
     const job = await this.pickOne(request);
     return job === null ? [] : [job];
   }
 
   /** The reference: one atomic `findOneAndUpdate`. */
-  async pickOne(request: Pick<PickRequest, 'withoutCrashSuspects' | 'exclude'>): Promise<ClaimedJob | null> {
+  async pickOne(request: Exclusions): Promise<ClaimedJob | null> {
     const { store, clock, events, uncertainClaims } = this.#deps;
     const filter = this.#filter(request);
-    const lease =
-      this.#commonLease(filter.taskTypes) ??
-      Math.min(...filter.taskTypes.map((taskType) => this.#leaseOf(taskType)));
+    const lease = Math.min(...filter.taskTypes.map((taskType) => this.#leaseOf(taskType)));
     const sentAt = clock.monotonic();
     const grant = this.#grant(filter.now, lease);
     try {
       const job = await store.claimOne(filter, grant);
-      if (job === null) this.#contendedRounds = 0;
       const claimed = job === null ? 0 : 1;
       events.emit('worker:claim', { wanted: 1, found: claimed, claimed });
-      return job === null ? null : { job, token: grant.token, lease, sentAt };
+      if (job !== null) return { job, token: grant.token, lease, sentAt };
+      this.#contendedRounds = 0;
+      return null;
     } catch (error) {
       uncertainClaims.add({ token: grant.token, ids: undefined, lease });
       throw error;
     }
   }
 
-  /** Two round trips for any number of jobs: find the first due ones, then lock those that nobody changed since. */
+  /** Two round trips for any number of jobs: find the first due ones, then lock those that have not changed since. */
   async pickMany(request: PickRequest): Promise<ClaimedJob[]> {
     const { store, clock, events } = this.#deps;
     const sentAt = clock.monotonic();
-    // A crash suspect needs a free slot; without one, suspects at the head must not use up what is read.
+    // A crash suspect needs a free slot. Without one, suspects at the head would only take the place of other jobs.
     const withoutCrashSuspects = request.withoutCrashSuspects || request.slots === 0;
     const filter = this.#filter({ ...request, withoutCrashSuspects });
     const room = request.slots + request.prefetch;
@@ -142,17 +142,14 @@ export class JobPicker {
     return found.length > 0 ? found : store.findDue(filter, wanted);
   }
 
-  /** In order; at most one crash suspect, and only if it can start at once. */
+  /** Keeps the order. At most one crash suspect, which comes first, and only if it can start at once. */
   #choose(due: readonly DueJob[], { slots, prefetch }: PickRequest): DueJob[] {
-    const wanted = slots + prefetch;
-    const suspect = slots > 0 ? due.find(isCrashSuspect) : undefined;
-    const others = due
-      .filter((job) => !isCrashSuspect(job))
-      .slice(0, suspect === undefined ? wanted : wanted - 1);
-    return suspect === undefined ? others : [suspect, ...others];
+    const suspects = slots > 0 ? due.filter(isCrashSuspect).slice(0, 1) : [];
+    const others = due.filter((job) => !isCrashSuspect(job));
+    return [...suspects, ...others].slice(0, slots + prefetch);
   }
 
-  /** Jobs that one statement can claim: they have the same fence and get the same kind of lock. */
+  /** Groups jobs that one statement can claim: same fence, same transition, same lease. */
   #group(jobs: readonly DueJob[], slots: number): Group[] {
     const groups: Group[] = [];
     for (const [index, job] of jobs.entries()) {
@@ -184,34 +181,22 @@ export class JobPicker {
     }
   }
 
-  #filter({
-    withoutCrashSuspects,
-    exclude,
-  }: Pick<PickRequest, 'withoutCrashSuspects' | 'exclude'>): DueFilter {
+  #filter({ withoutCrashSuspects, exclude }: Exclusions): DueFilter {
     const { queues, registry, clock } = this.#deps;
     return { queues, taskTypes: registry.taskTypes, now: clock.now(), withoutCrashSuspects, exclude };
   }
 
   #grant(now: Date, lease: number): LockGrant {
-    return {
-      token: randomUUID(),
-      workerId: this.#deps.workerId,
-      lockedUntil: new Date(now.getTime() + lease),
-    };
+    const { workerId } = this.#deps;
+    return { token: randomUUID(), workerId, lockedUntil: new Date(now.getTime() + lease) };
   }
 
   #leaseOf(taskType: string): number {
     return this.#deps.registry.settingsFor(taskType).lease;
   }
-
-  /** The lease that all these task types share, if they do: only then is it known before the job is. */
-  #commonLease(taskTypes: readonly string[]): number | undefined {
-    const leases = new Set(taskTypes.map((taskType) => this.#leaseOf(taskType)));
-    return leases.size === 1 ? [...leases][0] : undefined;
-  }
 }
 
-/** Each job once: a scan in the order of due times meets a job again that was rescheduled to later meanwhile. */
+/** Each job once: a job that is rescheduled during an index scan can be found twice. */
 function inOrderOf(ids: readonly string[], jobs: readonly JobDocument[]): JobDocument[] {
   const byId = new Map(jobs.map((job) => [job._id, job]));
   return [...new Set(ids)].map((id) => byId.get(id)).filter((job) => job !== undefined);

@@ -8,7 +8,7 @@ import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { AttemptSpan } from '../runtime/tracing.js';
 import { Condition } from '../runtime/waiting.js';
-import { InFlightJob, InFlightJobs } from './in-flight-jobs.js';
+import { InFlightJob, type InFlightJobs } from './in-flight-jobs.js';
 import { emitOutcome, emitStart, toAttemptEvent } from './job-events.js';
 import type { Attempt, JobExecutor } from './job-executor.js';
 import type { ClaimedJob } from './job-picker.js';
@@ -18,6 +18,7 @@ import type { StartedMarker } from './started-marker.js';
 import type { UncertainClaims } from './uncertain-claims.js';
 
 export interface RunnerDeps {
+  inFlight: InFlightJobs;
   executor: JobExecutor;
   settler: Settler;
   startedMarker: StartedMarker;
@@ -29,22 +30,22 @@ export interface RunnerDeps {
   options: Pick<ResolvedOptions, 'concurrency' | 'timeoutGrace'>;
 }
 
-/** Why there may be room for another claim: a handler ended, or an outcome was stored. */
+/** A handler ended or an outcome was stored, so there may be room for another claim. */
 export interface FreedCapacity {
-  /** Milliseconds that the handler occupied its slot. */
+  /** Milliseconds for which the handler occupied its slot. */
   handlerTime?: number;
   /** The job is SCHEDULED again and may be due. */
   isRescheduled?: boolean;
 }
 
 /**
- * Owns the slots. Claimed jobs start in claim order as slots become free; until then they are prefetched. This process
- * never starts an id that it still has in flight (invariant 4).
+ * Owns the slots. Claimed jobs start in claim order as slots become free; until then they are prefetched. A job that is
+ * still in flight is never started again (invariant 4).
  */
 export class JobRunner {
   readonly #deps: RunnerDeps;
   readonly #slots: LimitFunction;
-  readonly #inFlight = new InFlightJobs();
+  readonly #inFlight: InFlightJobs;
   readonly #condition = new Condition();
   #prefetched: InFlightJob[] = [];
   #isRefilling = false;
@@ -52,10 +53,11 @@ export class JobRunner {
 
   constructor(deps: RunnerDeps) {
     this.#deps = deps;
+    this.#inFlight = deps.inFlight;
     this.#slots = pLimit(deps.options.concurrency);
   }
 
-  /** Handlers that run, including stuck ones. */
+  /** Running handlers, including stuck ones. */
   get running(): number {
     return this.#slots.activeCount;
   }
@@ -74,39 +76,16 @@ export class JobRunner {
     return this.#inFlight.all.every(({ state, isStuck }) => state !== 'running' || isStuck);
   }
 
-  /** Handlers started since the process began. */
-  get started(): number {
-    return this.#inFlight.started;
-  }
-
   /** Milliseconds since a handler last started; 0 while none runs. */
   get timeSinceLastStart(): number {
     return this.running === 0 ? 0 : this.#deps.clock.monotonic() - this.#inFlight.lastStart;
-  }
-
-  get hasCrashSuspect(): boolean {
-    return this.#inFlight.hasCrashSuspect;
-  }
-
-  /** Ids that claims must leave out. */
-  get excludedIds(): string[] {
-    return this.#inFlight.excludedIds;
-  }
-
-  /** Lock tokens of the jobs in flight, by job id. */
-  get tokens(): Map<string, string> {
-    return this.#inFlight.tokens;
-  }
-
-  has(jobId: string): boolean {
-    return this.#inFlight.has(jobId);
   }
 
   onCapacity(listener: (freed: FreedCapacity) => void): void {
     this.#onCapacity = listener;
   }
 
-  /** Takes over claimed jobs and returns them, except those whose earlier run is still in flight: these are released. */
+  /** Starts or prefetches claimed jobs and returns them. A job whose earlier run is still in flight is released instead. */
   accept(claimed: readonly ClaimedJob[]): InFlightJob[] {
     const { clock, locks, registry, options, uncertainClaims } = this.#deps;
     const rejected = claimed.filter(({ job }) => this.#inFlight.has(job._id));
@@ -124,9 +103,7 @@ export class JobRunner {
         runsFor:
           (entry.job.timeout ?? registry.settingsFor(entry.job.taskType).timeout) + 2 * options.timeoutGrace,
         prefetched: entry.job.status === 'QUEUED',
-        onLost: (reason) => {
-          this.#onLockLost(entry, reason);
-        },
+        onLost: (reason) => this.#onLockLost(entry, reason),
       })),
     );
     for (const [index, entry] of accepted.entries()) {
@@ -146,11 +123,11 @@ export class JobRunner {
     return taken;
   }
 
-  /** Cancels the job on request. With `token`, only the run that has this lock, not a later one. */
+  /** Cancels the job on request. With `token`, only the run that has this lock token, not a later one. */
   cancel(jobId: string, reason: string | null, token?: string): void {
     const entry = this.#inFlight.get(jobId);
     if (entry === undefined || (token !== undefined && token !== entry.token)) return;
-    // The request that cancelled a QUEUED job has already written CANCELLED and ended its lock.
+    // The cancel request for a QUEUED job has already written CANCELLED and cleared its lock.
     if (entry.state === 'prefetched' && entry.job.status === 'QUEUED') this.#forget(entry);
     else entry.abort('cancelled', new ChronosError('JOB_CANCELLED', reason ?? 'cancelled on request'));
   }
@@ -203,7 +180,7 @@ export class JobRunner {
     void this.#run(entry);
   }
 
-  /** The slot is free when the handler has ended; the job is forgotten when its outcome is stored as well. */
+  /** The slot is free when the handler has ended; the job is forgotten when its outcome is also stored. */
   async #run(entry: InFlightJob): Promise<void> {
     await this.#slots(() => this.#occupySlot(entry));
     this.#inFlight.markEnded(entry);
@@ -239,7 +216,7 @@ export class JobRunner {
       events.emit('job:hookFailed', { ...toAttemptEvent(job), hook, error });
     if (attempt.isStuck)
       events.emit('worker:stuck', { ...toAttemptEvent(job), runningFor: attempt.duration });
-    // Releasing a job whose handler still runs would let it run twice at once: its lock expires instead.
+    // If a job whose handler still runs were released, it could run twice at once: let its lock expire instead.
     const keepsLock = attempt.isStuck && attempt.outcome.kind === 'givenBack';
     if (entry.lockLoss !== 'taken' && !keepsLock) {
       if (isRescheduled(attempt.outcome)) this.#inFlight.excludeFromClaims(entry);
@@ -263,7 +240,7 @@ export class JobRunner {
     this.#onCapacity(freed);
   }
 
-  /** Slots that become free in one turn of the event loop are filled together, so that their leases start together. */
+  /** Fills the slots that became free in this turn of the event loop together, so that their leases start together. */
   #refill(): void {
     if (this.#isRefilling || this.#prefetched.length === 0) return;
     this.#isRefilling = true;

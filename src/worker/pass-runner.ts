@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../domain/clock.js';
 import { ChronosError } from '../domain/errors.js';
 import type { JobDocument } from '../domain/job/job.js';
-import { isRescheduled, type Outcome } from '../domain/job/outcome.js';
+import { isRescheduled } from '../domain/job/outcome.js';
 import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import { afterClaim } from '../store/jobs/claim.js';
 import type { Store } from '../store/store.js';
@@ -39,8 +39,8 @@ export class PassRunner {
   async runBatch(batch: number): Promise<BatchResult> {
     const { runner, claimer } = this.#deps;
     const runs: InFlightJob[] = [];
-    // A pass runs each job once: a retry that is due at once waits for the next pass.
-    const rescheduled = (): string[] =>
+    // A pass runs each job once: a retry that is due immediately waits for the next pass.
+    const excluded = (): string[] =>
       runs
         .filter(({ isSettled, outcome }) => !isSettled || (outcome !== undefined && isRescheduled(outcome)))
         .map(({ job }) => job._id);
@@ -49,7 +49,7 @@ export class PassRunner {
       if (runner.allStuck || claimer.isClosed) break;
       const { wanted, claimed, accepted, withoutCrashSuspects } = await claimer.claim(
         () => ({ slots: Math.min(runner.freeSlots, batch - runs.length), prefetch: 0 }),
-        rescheduled,
+        excluded,
       );
       runs.push(...accepted);
       if (claimed.length > 0) hasWaited = false;
@@ -61,22 +61,21 @@ export class PassRunner {
       }
     }
     await runner.whenSettled(runs);
-    return { executed: runs.length, failed: runs.filter(({ outcome }) => hasFailed(outcome)).length };
+    const failed = runs.filter(({ outcome }) => outcome?.kind === 'failed' || outcome?.kind === 'retry');
+    return { executed: runs.length, failed: failed.length };
   }
 
   /**
-   * Runs a new job in this process: it is inserted RUNNING and locked, so that no other process takes it as well.
-   * Resolves when its outcome is stored, to false if the job existed.
+   * Runs a new job in this process: it is inserted RUNNING and locked, so that no other process claims it.
+   * Resolves when its outcome is stored; to false if the job already existed.
    */
   async runInline(job: JobDocument): Promise<boolean> {
-    const { store, clock, workerId, registry, runner, uncertainClaims } = this.#deps;
+    const { store, clock, workerId, registry, claimer, runner, uncertainClaims } = this.#deps;
     await runner.whenSlotFree();
     this.#assertOpen();
     if (runner.allStuck) {
-      throw new ChronosError(
-        'WRONG_STATE',
-        'handlers that ignore their signal occupy every slot of this process',
-      );
+      const message = 'every slot of this process is occupied by a handler that ignores its abort signal';
+      throw new ChronosError('WRONG_STATE', message);
     }
     const sentAt = clock.monotonic();
     const now = clock.now();
@@ -89,7 +88,7 @@ export class PassRunner {
       uncertainClaims.add({ token: grant.token, ids: [job._id], lease });
       throw error;
     }
-    if (this.#deps.claimer.isClosed) await uncertainClaims.release([claimed]);
+    if (claimer.isClosed) await uncertainClaims.release([claimed]);
     this.#assertOpen();
     await runner.whenSettled(runner.accept([claimed]));
     return true;
@@ -97,10 +96,6 @@ export class PassRunner {
 
   #assertOpen(): void {
     if (this.#deps.claimer.isClosed)
-      throw new ChronosError('WRONG_STATE', 'the worker was stopped meanwhile');
+      throw new ChronosError('WRONG_STATE', 'the worker was stopped during this call');
   }
-}
-
-function hasFailed(outcome: Outcome | undefined): boolean {
-  return outcome?.kind === 'failed' || outcome?.kind === 'retry';
 }

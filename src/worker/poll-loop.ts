@@ -16,7 +16,7 @@ import type { UncertainClaims } from './uncertain-claims.js';
 const NOW = 0;
 /** A prefetched job that waits longer than this for a slot is released, so that another worker can run it. */
 const STALE_PREFETCH_MS = 1000;
-/** With more outcomes than this to write, the database is slower than the handlers: claim nothing until it catches up. */
+/** With more unwritten outcomes than this, the database is slower than the handlers: claim nothing until it catches up. */
 const MAX_UNSETTLED = 2000;
 /** A worker whose claims have come back full for this long needs no change stream. */
 const SATURATED_AFTER_MS = 1000;
@@ -44,24 +44,20 @@ export class PollLoop extends PeriodicService {
   readonly #throttle: BurstThrottle;
   readonly #prefetchSize = new PrefetchSize();
   #pollRequested = false;
-  /** Monotonic time since when claims have come back full: more jobs may be due, so a freed slot is refilled at once. */
+  /** Claims have come back full since this monotonic time: more jobs may be due, so a freed slot is refilled at once. */
   #saturatedSince: number | undefined;
-  #lastClaim = { at: 0, startedBefore: 0, wasEmpty: false, mayHaveLeftJobs: false };
+  #lastClaim = { at: 0, startedBefore: 0, wasEmpty: false, mayHaveExcludedJobs: false };
 
   constructor(deps: PollLoopDeps) {
     super(deps.clock, deps.events);
     this.#deps = deps;
     this.#throttle = new BurstThrottle(deps.clock);
-    deps.runner.onCapacity((freed) => {
-      this.#onCapacity(freed);
-    });
+    deps.runner.onCapacity((freed) => this.#onCapacity(freed));
     deps.changes.subscribe({
       onChanges: ({ dueAt }) => {
         if (dueAt !== undefined) this.wakeAt(dueAt);
       },
-      onMissedChanges: () => {
-        this.requestPoll();
-      },
+      onMissedChanges: () => this.requestPoll(),
     });
   }
 
@@ -71,7 +67,7 @@ export class PollLoop extends PeriodicService {
     this.wakeWithin(this.#throttle.wait);
   }
 
-  /** A job is due at that time. */
+  /** Polls at `time`, when a job becomes due. */
   wakeAt(time: Date): void {
     const left = time.getTime() - this.clock.now().getTime();
     if (left > 0) this.wakeWithin(left);
@@ -82,11 +78,11 @@ export class PollLoop extends PeriodicService {
     if (this.#pollRequested) this.#throttle.record();
     this.#pollRequested = false;
     await this.#releaseStalePrefetched();
-    // Taken before the claim: a job that becomes due during the claim must not be missed by both.
+    // Read before the claim, so that a job that becomes due during the claim is found by the next-due query.
     const since = this.clock.now();
     const claim = await this.#deps.claimer.claim(() => this.#measureRoom());
     this.#observe(claim);
-    // Several crash suspects may have stood before jobs that can be claimed beside the one that was taken.
+    // Other crash suspects may have filled the claim; the next one excludes them and finds the jobs behind them.
     if (claim.claimed.some(({ job }) => isCrashSuspect(job))) return NOW;
     if (this.#saturatedSince === undefined) return this.#untilStale(await this.#timeUntilNextDue(since));
     return this.#freeRoom() > 0 ? NOW : this.#untilStale(this.#deps.options.pollInterval);
@@ -102,9 +98,10 @@ export class PollLoop extends PeriodicService {
   #measureRoom(): Room {
     const { freeSlots } = this.#deps.runner;
     const room = this.#freeRoom();
+    if (room === 0) return { slots: 0, prefetch: 0 };
     // After an empty claim one job is the likeliest result, and one job is claimed in one round trip instead of two.
-    if (room > 0 && freeSlots > 0 && this.#lastClaim.wasEmpty) return { slots: 1, prefetch: 0 };
-    return room === 0 ? { slots: 0, prefetch: 0 } : { slots: freeSlots, prefetch: room - freeSlots };
+    if (freeSlots > 0 && this.#lastClaim.wasEmpty) return { slots: 1, prefetch: 0 };
+    return { slots: freeSlots, prefetch: room - freeSlots };
   }
 
   /** Free slots, plus the prefetch buffer once half of it is used, so that claims are large. */
@@ -117,39 +114,26 @@ export class PollLoop extends PeriodicService {
   }
 
   #observe(claim: Claim): void {
-    const { claimed, wanted, startedBefore } = claim;
-    if (wanted === 0) {
-      this.#setSaturated(true);
-      return;
-    }
+    const { claimed, wanted, startedBefore, freeSlotsBefore, mayHaveExcludedJobs } = claim;
+    if (wanted === 0) return this.#setSaturated(true);
     const now = this.clock.monotonic();
     const isFull = claimed.length === wanted;
-    // Only while claims come back full does the number of starts in between say how much to prefetch.
+    // The number of starts between two claims tells how much to prefetch only while claims come back full.
     if (this.#saturatedSince !== undefined) {
-      const { at, startedBefore: previous } = this.#lastClaim;
-      this.#prefetchSize.observeClaim(
-        startedBefore - previous,
-        now - at,
-        isFull && claim.freeSlotsBefore > 0,
-      );
+      const started = startedBefore - this.#lastClaim.startedBefore;
+      this.#prefetchSize.observeClaim(started, now - this.#lastClaim.at, isFull && freeSlotsBefore > 0);
     }
-    // A claim that lost jobs to other workers does not show how many are left.
+    // A claim that lost jobs to other workers does not show how many due jobs are left.
     this.#setSaturated(isFull || this.#deps.claimer.isContended);
-    this.#lastClaim = {
-      at: now,
-      startedBefore,
-      wasEmpty: claimed.length === 0,
-      mayHaveLeftJobs: claim.mayHaveLeftJobs,
-    };
+    this.#lastClaim = { at: now, startedBefore, wasEmpty: claimed.length === 0, mayHaveExcludedJobs };
   }
 
-  /** A saturated worker finds more than enough by itself, so its change stream rests until the backlog has drained. */
+  /** A saturated worker finds enough jobs by polling, so its change stream rests until the backlog has drained. */
   #setSaturated(isSaturated: boolean): void {
     const { changes } = this.#deps;
     if (!isSaturated) {
       this.#saturatedSince = undefined;
-      changes.resume();
-      return;
+      return changes.resume();
     }
     const now = this.clock.monotonic();
     this.#saturatedSince ??= now;
@@ -161,19 +145,19 @@ export class PollLoop extends PeriodicService {
   #onCapacity({ handlerTime, isRescheduled }: FreedCapacity): void {
     if (handlerTime !== undefined) this.#prefetchSize.observeHandler(handlerTime);
     if (isRescheduled) this.requestPoll();
-    else if (this.#saturatedSince !== undefined || this.#lastClaim.mayHaveLeftJobs) this.wake();
+    else if (this.#saturatedSince !== undefined || this.#lastClaim.mayHaveExcludedJobs) this.wake();
   }
 
   async #timeUntilNextDue(after: Date): Promise<number> {
     const { store, registry, changes, options } = this.#deps;
-    const interval = options.pollInterval * changes.intervalMultiplier;
+    const { queues, pollInterval } = options;
+    const interval = pollInterval * changes.intervalMultiplier;
     const until = new Date(this.clock.now().getTime() + interval);
-    const next = await store.nextDueAt({
-      ...{ queues: options.queues, taskTypes: registry.taskTypes, after, until },
-    });
+    const next = await store.nextDueAt({ queues, taskTypes: registry.taskTypes, after, until });
     return next === null ? interval : Math.max(0, next.getTime() - this.clock.now().getTime());
   }
 
+  /** Polls in time to release prefetched jobs that become stale. */
   #untilStale(delay: number): number {
     return this.#deps.runner.prefetched > 0 ? Math.min(delay, STALE_PREFETCH_MS) : delay;
   }

@@ -1,4 +1,4 @@
-/** With handlers longer than this, nothing is prefetched: another worker may be idle. */
+/** With handlers longer than this, nothing is prefetched: an idle worker could run the jobs sooner. */
 const SHORT_HANDLER_MS = 20;
 /** A stall counts as a handler of this length; after some dozens of short handlers, jobs are prefetched again. */
 const STALL_MS = 1000;
@@ -9,8 +9,8 @@ const MAX_AHEAD_MS = 200;
 const SAMPLE_WEIGHT = 0.1;
 
 /**
- * How many jobs to prefetch beyond the free slots. It adapts by itself: it doubles while slots run empty between claims, up
- * to what starts in a fifth of a second, and is 0 while handlers are long.
+ * How many jobs to prefetch beyond the free slots. It doubles while slots run empty between claims, up to the number of
+ * jobs that start in a fifth of a second, and is 0 while handlers are long.
  */
 export class PrefetchSize {
   #handlerTimeMs: number | undefined;
@@ -22,10 +22,7 @@ export class PrefetchSize {
     this.#handlerTimeMs = mix(this.#handlerTimeMs ?? milliseconds, milliseconds);
   }
 
-  /**
-   * `started` jobs started in the `milliseconds` between the last two claims. `ranEmpty`: slots were free although there
-   * was more to claim.
-   */
+  /** `started` jobs started between the last two claims. `ranEmpty`: slots were free although more jobs were due. */
   observeClaim(started: number, milliseconds: number, ranEmpty: boolean): void {
     this.#startRate = mix(this.#startRate, started / Math.max(1, milliseconds), 0.5);
     if (ranEmpty) this.#size = Math.max(2 * this.#size, started);
@@ -37,7 +34,7 @@ export class PrefetchSize {
     this.#handlerTimeMs = Math.max(this.#handlerTimeMs ?? 0, STALL_MS);
   }
 
-  /** `timeSinceLastStart`: milliseconds without a start; then handlers are long at the moment. */
+  /** `timeSinceLastStart` in milliseconds: if no handler has started for a while, handlers are long at the moment. */
   target(timeSinceLastStart: number): number {
     if (this.#handlerTimeMs === undefined || this.#handlerTimeMs > SHORT_HANDLER_MS) return 0;
     return timeSinceLastStart > SHORT_HANDLER_MS ? 0 : this.#size;

@@ -16,11 +16,11 @@ import type { Attempt } from './job-executor.js';
 const MAX_BATCH = 1000;
 /** A batch of this size is written without waiting for more. */
 const FULL_BATCH = 500;
-/** While the server works on one write, this process prepares the next. */
+/** While the server executes one write, this process prepares the next. */
 const MAX_CONCURRENT_WRITES = 2;
 const WRITE_RETRY = { first: 100, max: 5000 };
 
-/** What was stored in the end: a retry becomes a cancellation if that was requested meanwhile. */
+/** The stored outcome may differ from the attempt's: a retry becomes a cancellation if one was requested. */
 export type SettleResult = { settled: true; outcome: Outcome } | { settled: false };
 
 export interface SettlerDeps {
@@ -37,15 +37,17 @@ interface PendingOutcome {
   readonly job: JobDocument;
   readonly token: string;
   readonly attempt: Attempt;
-  /** What to store; differs from the attempt's outcome after a cancel request or a rejected write. */
+  /** Differs from the attempt's outcome after a cancel request or a rejected write. */
   outcome: Outcome;
   rejections: number;
+  /** MongoDB rejected the attempt's outcome, and `outcome` is a FAILED one instead. */
+  isReplaced: boolean;
   readonly resolve: (result: SettleResult) => void;
 }
 
 /**
- * Writes outcomes in batches and retries until each is stored or its lock is known to be lost. What arrives while writes
- * are in progress goes with the next one: a single job settles at once, many settle together, without a timer.
+ * Writes outcomes in batches and retries until each is stored or its lock is known to be lost. Outcomes that arrive while
+ * writes are in progress go with the next one: a single job settles at once, many settle together, without a timer.
  */
 export class Settler {
   readonly #deps: SettlerDeps;
@@ -65,10 +67,11 @@ export class Settler {
     return this.#waiting.length + this.#writing;
   }
 
-  /** Resolves when the outcome is stored, or can never be. `immediately`: in a write of its own. */
+  /** Resolves when the outcome is stored or dropped. `immediately`: in a write of its own. */
   settle(job: JobDocument, token: string, attempt: Attempt, immediately = false): Promise<SettleResult> {
     return new Promise((resolve) => {
-      const item = { job, token, attempt, outcome: attempt.outcome, rejections: 0, resolve };
+      const { outcome } = attempt;
+      const item = { job, token, attempt, outcome, rejections: 0, isReplaced: false, resolve };
       if (immediately) this.#startWrite([item]);
       else {
         this.#waiting.push(item);
@@ -77,13 +80,13 @@ export class Settler {
     });
   }
 
-  /** Retries nothing any more, and resolves when the writes in progress have ended. Locks of lost outcomes expire. */
+  /** Stops retrying; resolves when the writes in progress have ended. The locks of dropped outcomes expire. */
   async close(): Promise<void> {
     this.#closed.abort();
     await this.whenFlushed();
   }
 
-  /** Resolves when everything passed so far is stored or given up. */
+  /** Resolves when every outcome passed so far is stored or dropped. */
   async whenFlushed(): Promise<void> {
     while (this.#waiting.length > 0 || this.#writes.size > 0) {
       await (this.#writes.size > 0 ? Promise.all(this.#writes) : new Promise(setImmediate));
@@ -100,10 +103,7 @@ export class Settler {
   #gather(before: number): void {
     setImmediate(() => {
       const now = this.#waiting.length;
-      if (now > before && now < FULL_BATCH) {
-        this.#gather(now);
-        return;
-      }
+      if (now > before && now < FULL_BATCH) return this.#gather(now);
       this.#isGathering = false;
       this.#startWrite(this.#waiting.splice(0, MAX_BATCH));
       this.#flush();
@@ -141,11 +141,11 @@ export class Settler {
         return;
       }
       if (error !== undefined && !isResultUnknown(error) && open.length > 1) {
-        // MongoDB rejected one of them. Written one by one, it does not hold up the others.
+        // MongoDB rejected one of them: write them one by one, so that the others are stored.
         for (const item of open) await this.#write([item]);
         return;
       }
-      // Unknown without an error: the read-back with majority has not caught up with the primary yet.
+      // Unknown without an error: the majority read has not caught up with the primary yet.
       if (open.length > 0 && (error !== undefined || results.includes('unknown')))
         await clock.sleep(retryIn, this.#closed.signal);
     }
@@ -153,20 +153,20 @@ export class Settler {
 
   async #tryWrite(open: readonly PendingOutcome[]): Promise<{ results: readonly Settled[]; error?: Error }> {
     const { store, workerId } = this.#deps;
-    const settlements = open.map(({ job, token, outcome, attempt }): Settlement => ({
-      ...{ jobId: job._id, token, workerId, outcome },
-      ...{ startedAt: attempt.startedAt, finishedAt: attempt.finishedAt },
-    }));
+    const settlements = open.map(({ job, token, outcome, attempt }): Settlement => {
+      const { startedAt, finishedAt } = attempt;
+      return { jobId: job._id, token, workerId, outcome, startedAt, finishedAt };
+    });
     try {
       return { results: await store.settle(settlements) };
     } catch (error) {
-      // The write may have taken effect although its reply was lost: the token decides.
+      // The write may have taken effect although its reply was lost: read back by token.
       const results = await store.findSettled(settlements).catch(() => open.map((): Settled => 'unknown'));
       return { results, error: toError(error) };
     }
   }
 
-  /** One row per settled attempt. Tried at least once, also after close(): what is settled belongs in the log. */
+  /** One row per settled attempt. Tried at least once, even after close(), so that the log agrees with the jobs. */
   async #logExecutions(settled: readonly PendingOutcome[]): Promise<void> {
     if (settled.length === 0) return;
     const { store, clock, events } = this.#deps;
@@ -176,25 +176,22 @@ export class Settler {
       clock,
       signal: this.#closed.signal,
       shouldRetry: (error, failures) => isResultUnknown(error) || failures < MAX_REJECTIONS,
-      onFailure: (error, failures, retryIn) => {
-        events.reportError('write execution log', error, { failures, retryIn });
-      },
+      onFailure: (error, failures, retryIn) =>
+        events.reportError('write execution log', error, { failures, retryIn }),
     }).catch(() => undefined);
   }
 
   #toRow({ job, token, outcome, attempt }: PendingOutcome): ExecutionDocument {
     const { workerId, executionRetention } = this.#deps;
     const { startedAt, finishedAt, duration, log } = attempt;
-    const record = { lockToken: token, workerId, startedAt, finishedAt, duration, log };
-    return executionRow(
-      job,
-      { ...record, outcome: outcome.kind, error: toStoredError(outcome) },
-      executionRetention,
-    );
+    const { kind } = outcome;
+    const error = toStoredError(outcome);
+    const record = { lockToken: token, workerId, startedAt, finishedAt, duration, log, outcome: kind, error };
+    return executionRow(job, record, executionRetention);
   }
 }
 
-/** True if nothing is left to store for the item; its promise is resolved then. */
+/** Resolves the item's promise and returns true if nothing is left to store for it. */
 function applyResult(item: PendingOutcome, result: Settled, error: Error | undefined): boolean {
   if (result === 'settled') {
     item.resolve({ settled: true, outcome: item.outcome });
@@ -205,34 +202,21 @@ function applyResult(item: PendingOutcome, result: Settled, error: Error | undef
     return false;
   }
   if (result === 'unknown' && !isPermanentlyRejected(item, error)) return false;
-  if (result === 'lost' || isOutcomeRefused(item.outcome)) {
+  if (result === 'lost' || item.isReplaced) {
     item.resolve({ settled: false });
     return true;
   }
   // MongoDB rejected this outcome three times (for example, a result that is too large): store a FAILED outcome instead.
   // Otherwise the lock would expire and the job would count as crashed.
+  const message = `MongoDB rejected the outcome of the attempt: ${truncateUtf8(error?.message ?? '', 1024)}`;
+  item.outcome = { kind: 'failed', error: new ChronosError('OUTCOME_REFUSED', message) };
+  item.isReplaced = true;
   item.rejections = 0;
-  item.outcome = { kind: 'failed', error: outcomeRefused(error) };
   return false;
 }
 
 function isPermanentlyRejected(item: PendingOutcome, error: Error | undefined): boolean {
   return error !== undefined && !isResultUnknown(error) && ++item.rejections >= MAX_REJECTIONS;
-}
-
-function outcomeRefused(cause: Error | undefined): ChronosError {
-  return new ChronosError(
-    'OUTCOME_REFUSED',
-    `MongoDB refused to store the outcome of the attempt: ${truncateUtf8(cause?.message ?? '', 1024)}`,
-  );
-}
-
-function isOutcomeRefused(outcome: Outcome): boolean {
-  return (
-    outcome.kind === 'failed' &&
-    outcome.error instanceof ChronosError &&
-    outcome.error.code === 'OUTCOME_REFUSED'
-  );
 }
 
 function toStoredError(outcome: Outcome): StoredError | null {

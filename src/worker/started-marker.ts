@@ -3,12 +3,12 @@ import type { EventBus } from '../runtime/event-bus.js';
 import type { StartedJob } from '../store/jobs/running.js';
 import type { Store } from '../store/store.js';
 
-/** Most jobs have ended by then; only those that still run are marked. */
+/** Most jobs have ended by then; only those that are still running are marked. */
 const MARK_AFTER_MS = 25;
 
 /**
- * Marks prefetched jobs RUNNING. They start in memory while the database still says QUEUED, and those that run for a
- * while are marked together. A lost mark is harmless: after a crash the job counts as not started.
+ * Marks prefetched jobs RUNNING. They start in memory while they are still QUEUED in the database; those that run for a
+ * while are marked together. If a mark is lost and the process crashes, the job counts as not started.
  */
 export class StartedMarker {
   readonly #clock: Clock;
@@ -30,12 +30,12 @@ export class StartedMarker {
     this.#startMarking();
   }
 
-  /** The job has an outcome, which records its start as well. */
+  /** The job has an outcome, and settling it stores its start as well. */
   drop(jobId: string): void {
     this.#started.delete(jobId);
   }
 
-  /** Resolves when nothing is left to mark. */
+  /** Resolves when the marking in progress has ended. */
   async whenFlushed(): Promise<void> {
     await this.#marking;
   }
@@ -47,24 +47,22 @@ export class StartedMarker {
   }
 
   #startMarking(): void {
+    if (this.#started.size === 0 || this.#closed.signal.aborted) return;
     this.#marking ??= this.#mark().finally(() => {
       this.#marking = undefined;
-      // A job may have started after the last check of #mark().
-      if (this.#started.size > 0) this.#startMarking();
+      this.#startMarking();
     });
   }
 
   async #mark(): Promise<void> {
-    while (this.#started.size > 0 && !this.#closed.signal.aborted) {
-      await this.#clock.sleep(MARK_AFTER_MS, this.#closed.signal);
-      const jobs = [...this.#started.values()];
-      this.#started.clear();
-      if (jobs.length === 0) return;
-      try {
-        await this.#store.markStarted(jobs);
-      } catch (error) {
-        this.#events.reportError('mark jobs started', error);
-      }
+    await this.#clock.sleep(MARK_AFTER_MS, this.#closed.signal);
+    const jobs = [...this.#started.values()];
+    this.#started.clear();
+    if (jobs.length === 0) return;
+    try {
+      await this.#store.markStarted(jobs);
+    } catch (error) {
+      this.#events.reportError('mark jobs started', error);
     }
   }
 }

@@ -10,13 +10,12 @@ const RETRY_MS = 1000;
 /** A claim that may have taken effect although its reply was lost. */
 export interface UncertainClaim {
   token: string;
-  /** The jobs that it may have taken; undefined if they are not known. */
+  /** The jobs that it may have locked; undefined if they are not known. */
   ids: readonly string[] | undefined;
-  /** Milliseconds that its lock holds. */
+  /** Milliseconds until its lock expires. */
   lease: number;
 }
 
-/** A job that this process has locked. */
 interface LockedJob {
   readonly job: { readonly _id: string };
   readonly token: string;
@@ -26,13 +25,13 @@ interface LockedJob {
 type ReleaseStore = Pick<Store, 'release' | 'releaseByToken'>;
 
 /**
- * Releases jobs that this process has locked but will not run. A claim whose reply was lost is never adopted: it is
- * released by its token again and again until its lock has expired, because it may still be on its way to the server.
+ * Releases jobs that this process has locked but will not run. A claim whose reply was lost is never adopted: its token is
+ * released repeatedly until its lock has expired, because the claim may still be on its way to the server.
  */
 export class UncertainClaims extends PeriodicService {
   readonly name = 'release uncertain claims';
   readonly #store: ReleaseStore;
-  /** With the monotonic time at which each lock has expired. */
+  /** With the monotonic time at which each lock expires. */
   readonly #claims = new Map<UncertainClaim, number>();
   readonly #releasing = new Set<Promise<void>>();
 
@@ -46,14 +45,14 @@ export class UncertainClaims extends PeriodicService {
     this.wake();
   }
 
-  /** Releases jobs; what cannot be released now is retried as an uncertain claim. Never rejects. */
+  /** Releases jobs; a release that fails is retried as an uncertain claim. Never rejects. */
   release(locked: readonly LockedJob[]): Promise<void> {
     const releasing = this.#release(locked).finally(() => this.#releasing.delete(releasing));
     this.#releasing.add(releasing);
     return releasing;
   }
 
-  /** The last try, after everything else has stopped. */
+  /** Makes the last attempt, after everything else has stopped. */
   async finish(): Promise<void> {
     await Promise.all(this.#releasing);
     await this.runOnce().catch(() => undefined);

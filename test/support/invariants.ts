@@ -1,7 +1,16 @@
 import type { ExecutionDocument } from '../../src/domain/job/execution.js';
-import { isFinished, type JobDocument } from '../../src/domain/job/job.js';
-import { explainChange, type TransitionName } from '../../src/domain/job/transitions.js';
+import { isFinished, type JobDocument, type JobStatus } from '../../src/domain/job/job.js';
+import { type Transition, type TransitionName, TRANSITIONS } from '../../src/domain/job/transitions.js';
 import type { JobChange } from './job-history.js';
+
+/** The transitions that allow this change; none means it is illegal. */
+export function explainChange(from: JobStatus, to: JobStatus, fenceIncrease: number): TransitionName[] {
+  const names = Object.keys(TRANSITIONS) as TransitionName[];
+  return names.filter((name) => {
+    const transition: Transition = TRANSITIONS[name];
+    return transition.from.includes(from) && transition.to === to && transition.fence === fenceIncrease;
+  });
+}
 
 /** A line that a handler wrote when it started or ended. */
 export interface JournalEntry {

@@ -5,7 +5,7 @@ import { definitionCommands } from './definitions.js';
 import { dev } from './dev.js';
 import { dispatch } from './dispatch.js';
 import { tail } from './follow-jobs.js';
-import { deadCommands, executionCommands, jobCommands } from './jobs.js';
+import { deadList, executionCommands, jobCommands } from './jobs.js';
 import { auditList, prune } from './maintain.js';
 import { scheduleCommands } from './schedules.js';
 import { statusCommands } from './status.js';
@@ -32,7 +32,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...jobCommands,
   ...changeCommands,
   tail,
-  ...deadCommands,
+  deadList,
   deadRetry,
   ...scheduleCommands,
   ...scheduleChanges,

@@ -1,10 +1,11 @@
-import { ChronosError } from '../../domain/errors.js';
 import { assertJobId } from '../../domain/identifiers.js';
+import type { JobStatus } from '../../domain/job/job.js';
 import { bulkCounts } from '../../operations/audit.js';
 import type { BulkAction, BulkAnswer, BulkOptions } from '../../operations/bulk.js';
 import { EXIT } from '../../process/exit.js';
 import type { Scheduler } from '../../scheduler.js';
-import { type CommandResult, type CommandSpec, type OptionSpec, message } from '../command.js';
+import { invalidArgument, option } from '../arguments.js';
+import { type CommandResult, type CommandSpec, message } from '../command.js';
 import type { Context } from '../context.js';
 import { counted, number } from '../terminal/format.js';
 import { styled } from '../terminal/styled.js';
@@ -16,25 +17,28 @@ interface JobAction {
   summary: string;
   pastTense: string;
   takesReason: boolean;
-  changeOne: (scheduler: Scheduler, id: string, reason: string | undefined) => Promise<JobChange>;
+  /** Resolves to the status of a job that cannot be changed; null if there is no such job. */
+  changeOne: (
+    scheduler: Scheduler,
+    id: string,
+    reason: string | undefined,
+  ) => Promise<'changed' | 'requested' | JobStatus | null>;
 }
 
-/** The result for one job that was named by its id. */
 interface JobChange {
   id: string;
-  /** `changed`, `requested` (its worker was asked), or why it was not changed: its status, or `not found`. */
   result: string;
-  isDone: boolean;
+  changed: boolean;
 }
 
 const RETRY: JobAction = {
   name: 'retry',
-  summary: 'Run finished jobs again, by id or by filter (FAILED jobs, unless it has another status)',
+  summary: 'Run finished jobs again, by id or by filter (FAILED ones, unless --status is set)',
   pastTense: 'scheduled again',
   takesReason: false,
   changeOne: async (scheduler, id) => {
     const result = await scheduler.retry(id);
-    return toJobChange(id, result.retried, result.retried ? null : result.status);
+    return result.retried ? 'changed' : result.status;
   },
 };
 
@@ -47,9 +51,9 @@ const JOB_ACTIONS: readonly JobAction[] = [
     takesReason: true,
     changeOne: async (scheduler, id, reason) => {
       const result = await scheduler.cancel(id, reason);
-      if (result.answer === 'requested') return { id, result: 'requested', isDone: true };
-      const status = result.answer === 'alreadyFinished' ? result.status : null;
-      return toJobChange(id, result.answer === 'cancelled', status);
+      if (result.answer === 'alreadyFinished') return result.status;
+      if (result.answer === 'notFound') return null;
+      return result.answer === 'cancelled' ? 'changed' : 'requested';
     },
   },
   {
@@ -59,7 +63,7 @@ const JOB_ACTIONS: readonly JobAction[] = [
     takesReason: true,
     changeOne: async (scheduler, id, reason) => {
       const result = await scheduler.hold(id, reason);
-      return toJobChange(id, result.changed, result.changed ? null : result.status);
+      return result.changed ? 'changed' : result.status;
     },
   },
   {
@@ -69,18 +73,18 @@ const JOB_ACTIONS: readonly JobAction[] = [
     takesReason: false,
     changeOne: async (scheduler, id) => {
       const result = await scheduler.unhold(id);
-      return toJobChange(id, result.changed, result.changed ? null : result.status);
+      return result.changed ? 'changed' : result.status;
     },
   },
 ];
 
-const ALL: OptionSpec = { flags: '--all', help: 'all jobs, without a filter' };
-const REASON: OptionSpec = { flags: '--reason <text>', help: 'why; stored with the jobs' };
+const ALL = option('--all', 'all jobs, without a filter');
+const REASON = option('--reason <text>', 'why; stored with the jobs');
 
 export const changeCommands: readonly CommandSpec[] = JOB_ACTIONS.map((action) => ({
   name: `jobs ${action.name}`,
   summary: action.summary,
-  arguments: [{ name: '[ids...]', help: 'ids of jobs; or use a filter' }],
+  arguments: [{ name: '[ids...]', help: 'ids of jobs, unless a filter is specified' }],
   options: [STATUS_FILTER, ...JOB_FILTER, ALL, ...(action.takesReason ? [REASON] : []), YES],
   examples: [
     `jobs ${action.name} 66b0c1d2e3f4a5b6c7d8e9f0`,
@@ -88,11 +92,11 @@ export const changeCommands: readonly CommandSpec[] = JOB_ACTIONS.map((action) =
   ],
   run: async (context) => {
     const hasFilter = Object.keys(jobFilter(context.args)).length > 0 || context.args.flag('all');
-    const hasIds = context.args.words.length > 0;
+    const hasIds = context.args.positionals.length > 0;
     if (hasFilter === hasIds) {
-      throw new ChronosError(
-        'INVALID_ARGUMENT',
-        `jobs ${action.name} takes either ids or a filter, got ${hasFilter ? 'both' : 'neither'} (--all for all jobs)`,
+      const received = hasFilter ? 'both' : 'neither';
+      throw invalidArgument(
+        `jobs ${action.name} needs either ids or a filter, got ${received} (--all for all jobs)`,
       );
     }
     return hasFilter ? changeMatching(context, action, `${action.name}Jobs`) : changeByIds(context, action);
@@ -110,37 +114,34 @@ export const deadRetry: CommandSpec = {
 async function changeByIds(context: Context, action: JobAction): Promise<CommandResult> {
   const { args } = context;
   // Check all ids before the first change.
-  for (const id of args.words) assertJobId(id);
+  for (const id of args.positionals) assertJobId(id);
   const changes: JobChange[] = [];
-  for (const id of args.words) {
-    const change = await context.change({
+  for (const id of args.positionals) {
+    const result = await context.change({
       action: `${action.name}Job`,
       before: { target: id },
       change: (scheduler) => action.changeOne(scheduler, id, args.text('reason')),
-      after: ({ isDone }) => (isDone ? {} : 'refused'),
+      after: (answer) => (isChanged(answer) ? {} : 'refused'),
     });
-    changes.push(change);
+    changes.push({ id, result: result ?? 'not found', changed: isChanged(result) });
   }
   return {
-    data: {
-      action: action.name,
-      changes: changes.map(({ id, result, isDone }) => ({ id, result, changed: isDone })),
-    },
+    data: { action: action.name, changes },
     lines: ({ width }) =>
       table<JobChange>(
         [
           { title: 'id', cell: ({ id }) => id, keep: true },
-          { title: 'result', cell: ({ result, isDone }) => styled(isDone ? 'green' : 'yellow', result) },
+          { title: 'result', cell: ({ result, changed }) => styled(changed ? 'green' : 'yellow', result) },
         ],
         changes,
         width,
       ),
-    exitCode: changes.every(({ isDone }) => isDone) ? EXIT.success : EXIT.failure,
+    exitCode: changes.every(({ changed }) => changed) ? EXIT.success : EXIT.failure,
   };
 }
 
-function toJobChange(id: string, isDone: boolean, status: string | null): JobChange {
-  return { id, isDone, result: isDone ? 'changed' : (status ?? 'not found') };
+function isChanged(result: string | null): boolean {
+  return result === 'changed' || result === 'requested';
 }
 
 async function changeMatching(
@@ -148,16 +149,15 @@ async function changeMatching(
   { name, pastTense }: JobAction,
   auditAction: string,
 ): Promise<CommandResult> {
-  const { operations } = await context.scheduler();
+  const operations = await context.operations();
   const filter = jobFilter(context.args);
   const count = await operations.countMatching(filter, name);
   if (count.count === 0) return message({ ...NO_CHANGE, action: name }, `No job to ${name}.`);
   if (!(await context.confirm(`This will ${name} ${counted(count, 'job')}.`)))
     return message({ ...NO_CHANGE, action: name, isAborted: true }, 'No change made.', EXIT.failure);
   const bar = context.progress(name);
-  const reason = context.args.text('reason');
   const options: BulkOptions = {
-    ...(reason !== undefined && { reason }),
+    ...context.args.pick('reason'),
     signal: context.signal,
     onProgress: ({ matched }) => bar.show(matched, count.count),
   };

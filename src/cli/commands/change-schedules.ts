@@ -1,10 +1,10 @@
 import type { PauseOptions } from '../../config/method-options.js';
-import { ChronosError } from '../../domain/errors.js';
 import { parseInstant } from '../../domain/instant.js';
 import { EXIT } from '../../process/exit.js';
 import type { Scheduler } from '../../scheduler.js';
 import type { BackfillAnswer, BackfillPreview } from '../../schedules/stored/manual-runs.js';
 import type { NewSchedule } from '../../schedules/stored/schedule-input.js';
+import { invalidArgument, option } from '../arguments.js';
 import { type CommandResult, type CommandSpec, notFound, message } from '../command.js';
 import type { Context } from '../context.js';
 import { instant, number, plural, formatDuration } from '../terminal/format.js';
@@ -18,9 +18,9 @@ export const scheduleChanges: readonly CommandSpec[] = [
     summary: 'Store a schedule; any worker creates its jobs',
     arguments: [{ name: '<taskType>', help: 'task type of its jobs' }],
     options: [
-      { flags: '--id <id>', help: 'id of the schedule (default: a generated one)' },
+      option('--id <id>', 'id of the schedule (default: a generated one)'),
       ...SCHEDULE_OPTIONS,
-      { flags: '--paused', help: 'store it paused' },
+      option('--paused', 'store it paused'),
     ],
     examples: [
       "schedules add sendDigest --id digest --cron '0 8 * * MON' --timezone Asia/Tokyo",
@@ -28,16 +28,15 @@ export const scheduleChanges: readonly CommandSpec[] = [
     ],
     async run(context) {
       const { args } = context;
-      const id = args.text('id');
       const schedule = {
         ...scheduleInput(args),
-        taskType: args.word,
-        ...(id !== undefined && { id }),
+        ...args.pick('id'),
+        taskType: args.first,
         ...(args.flag('paused') && { isActive: false }),
       } as NewSchedule;
       const added = await context.change({
         action: 'addSchedule',
-        before: { ...(id !== undefined && { target: id }), filter: { taskType: args.word } },
+        before: { ...args.pickAs({ target: 'id' }), filter: { taskType: args.first } },
         change: (scheduler) => scheduler.addSchedule(schedule),
         after: (target) => ({ target }),
       });
@@ -48,20 +47,16 @@ export const scheduleChanges: readonly CommandSpec[] = [
     name: 'schedules update',
     summary: 'Change a stored schedule; a changed rule applies from now on',
     arguments: [SCHEDULE_ID],
-    options: [{ flags: '--type <taskType>', help: 'task type of its jobs' }, ...SCHEDULE_OPTIONS, UNSET],
+    options: [option('--type <taskType>', 'task type of its jobs'), ...SCHEDULE_OPTIONS, UNSET],
     examples: [
       "schedules update digest --cron '0 9 * * MON'",
       'schedules update digest --unset queue,maxRuns',
     ],
     async run(context) {
       const { args } = context;
-      const taskType = args.text('type');
-      const patch = { ...scheduleInput(args), ...(taskType !== undefined && { taskType }), ...unset(args) };
+      const patch = { ...scheduleInput(args), ...args.pickAs({ taskType: 'type' }), ...unset(args) };
       if (Object.keys(patch).length === 0)
-        throw new ChronosError(
-          'INVALID_ARGUMENT',
-          'schedules update needs at least one option to change, such as --cron',
-        );
+        throw invalidArgument('schedules update needs at least one option to change, such as --cron');
       return changeNamed(context, 'updateSchedule', 'updated', (scheduler, id) =>
         scheduler.updateSchedule(id, patch),
       );
@@ -80,15 +75,12 @@ export const scheduleChanges: readonly CommandSpec[] = [
     summary: 'Pause a schedule, stored or in code: it creates no jobs until it is resumed',
     arguments: [SCHEDULE_ID],
     options: [
-      { flags: '--reason <text>', help: 'why' },
-      { flags: '--by <name>', help: 'who (default: the user in audit entries)' },
+      option('--reason <text>', 'why'),
+      option('--by <name>', 'who (default: the user in audit entries)'),
     ],
     examples: ['schedules pause digest --reason "moving the mail server" --by ada'],
     async run(context) {
-      const options: PauseOptions = {
-        by: context.who,
-        ...context.args.picked({ reason: 'reason', by: 'by' }),
-      };
+      const options: PauseOptions = { by: context.host.who, ...context.args.pick('reason', 'by') };
       return changeNamed(context, 'pauseSchedule', 'paused', (scheduler, id) =>
         scheduler.pauseSchedule(id, options),
       );
@@ -108,42 +100,41 @@ export const scheduleChanges: readonly CommandSpec[] = [
     arguments: [SCHEDULE_ID],
     examples: ['schedules trigger digest'],
     async run(context) {
-      const { word } = context.args;
+      const { first: id } = context.args;
       const result = await context.change({
         action: 'triggerSchedule',
-        before: { target: word },
-        change: (scheduler) => scheduler.triggerSchedule(word),
+        before: { target: id },
+        change: (scheduler) => scheduler.triggerSchedule(id),
         after: ({ triggered }) => (triggered ? {} : 'refused'),
       });
       if (result.triggered) return message(result, `Triggered: its job is ${result.jobId}.`);
-      if (result.reason === 'notFound') return notFound('schedule', word);
-      const sentence = `Not triggered: ${result.jobId} has been running for ${formatDuration(result.runningFor)}, and runs of '${word}' must not overlap.`;
+      if (result.reason === 'notFound') return notFound('schedule', id);
+      const sentence = `Not triggered: ${result.jobId} has been running for ${formatDuration(result.runningFor)}, and runs of '${id}' must not overlap.`;
       return message(result, sentence, EXIT.failure);
     },
   },
 ];
 
 async function remove(context: Context): Promise<CommandResult> {
-  const { word } = context.args;
-  const scheduler = await context.scheduler();
-  const schedule = await scheduler.getSchedule(word);
-  if (schedule === null) return notFound('schedule', word);
+  const { first: id } = context.args;
+  const schedule = await (await context.scheduler()).getSchedule(id);
+  if (schedule === null) return notFound('schedule', id);
   const inCode =
     schedule.owner === 'code' ? ' It is defined in code: the next worker that starts stores it again.' : '';
-  const question = `This will remove the schedule '${word}' and its ${plural(schedule.waiting, 'pending run')}; its jobs stay.${inCode}`;
+  const question = `This will remove the schedule '${id}' and its ${plural(schedule.waiting, 'pending run')}; its jobs stay.${inCode}`;
   if (!(await context.confirm(question)))
-    return message({ id: word, removed: false }, 'Nothing was removed.', EXIT.failure);
+    return message({ id, removed: false }, 'Nothing was removed.', EXIT.failure);
   return changeNamed(context, 'removeSchedule', 'removed', (writable, id) => writable.removeSchedule(id));
 }
 
-/** Changes the schedule whose id is the first argument. */
+/** Changes the schedule whose id is the first argument, and reports that it is `pastTense`. */
 async function changeNamed(
   context: Context,
   action: string,
   pastTense: string,
   change: (scheduler: Scheduler, id: string) => Promise<boolean>,
 ): Promise<CommandResult> {
-  const { word: id } = context.args;
+  const { first: id } = context.args;
   const found = await context.change({
     action,
     before: { target: id },
@@ -159,8 +150,8 @@ export const backfillCommand: CommandSpec = {
   summary: 'Create the missing jobs of past occurrences, from and to inclusive',
   arguments: [SCHEDULE_ID],
   options: [
-    { flags: '--from <time>', help: 'time of the first occurrence' },
-    { flags: '--to <time>', help: 'time of the last occurrence (default: now)' },
+    option('--from <time>', 'time of the first occurrence'),
+    option('--to <time>', 'time of the last occurrence (default: now)'),
     YES,
   ],
   examples: ["schedules backfill digest --from '2026-11-01' --to '2026-11-08' --yes"],
@@ -173,9 +164,8 @@ async function backfill(context: Context): Promise<CommandResult> {
   const from = parseInstant(args.text('from'), zone, '--from');
   const last = args.text('to');
   const to = last === undefined ? clock.now() : parseInstant(last, zone, '--to');
-  if (from > to)
-    throw new ChronosError('INVALID_ARGUMENT', '--from must not be after --to, or in the future');
-  const preview = await (await context.scheduler()).operations.previewBackfill(args.word, from, to);
+  if (from > to) throw invalidArgument('--from must not be after --to, or in the future');
+  const preview = await (await context.operations()).previewBackfill(args.first, from, to);
   const { occurrences, existing } = preview;
   const missing = occurrences - existing;
   if (missing === 0)
@@ -188,7 +178,7 @@ async function backfill(context: Context): Promise<CommandResult> {
     return message({ occurrences: 0, existing: 0, isAborted: true }, 'No change made.', EXIT.failure);
   const total = await context.change({
     action: 'backfillSchedule',
-    before: { target: args.word, filter: { from: from.toISOString(), to: to.toISOString() } },
+    before: { target: args.first, filter: { from: from.toISOString(), to: to.toISOString() } },
     change: (scheduler) => backfillPieces(context, scheduler, preview),
     after: (counts) => ({ counts: { ...counts } }),
   });
@@ -197,7 +187,7 @@ async function backfill(context: Context): Promise<CommandResult> {
   return message({ ...total, isAborted }, sentence, isAborted ? EXIT.failure : EXIT.success);
 }
 
-/** In pieces, to show progress and to stop at Ctrl-C. */
+/** One period after the other, to show progress and to stop at Ctrl-C. */
 async function backfillPieces(
   context: Context,
   scheduler: Scheduler,
@@ -209,7 +199,7 @@ async function backfillPieces(
   try {
     for (const { from, to } of pieces) {
       if (signal.aborted) break;
-      const piece = await scheduler.backfill(args.word, from, to);
+      const piece = await scheduler.backfill(args.first, from, to);
       total.occurrences += piece.occurrences;
       total.existing += piece.existing;
       bar.show(total.occurrences, occurrences);

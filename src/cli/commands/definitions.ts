@@ -2,16 +2,17 @@ import { DEFAULTS } from '../../config/options.js';
 import { jsonText } from '../../domain/text.js';
 import type { DefinitionView, ScheduleDifference } from '../../operations/definitions.js';
 import { EXIT } from '../../process/exit.js';
-import type { CommandSpec, OptionSpec, View } from '../command.js';
+import { option } from '../arguments.js';
+import type { CommandSpec, View } from '../command.js';
 import { instant, NONE, plural, formatRelative } from '../terminal/format.js';
 import { type Line, type Span, type Style, styled } from '../terminal/styled.js';
 import { type Column, table } from '../terminal/table.js';
 import { ruleText } from './schedules.js';
 
-export const HANDLERS: OptionSpec = {
-  flags: '--handlers <module>',
-  help: 'module with the handlers and definitions (default: HANDLERS)',
-};
+export const HANDLERS = option(
+  '--handlers <module>',
+  'module with the handlers and definitions (default: HANDLERS)',
+);
 
 const STATE_STYLES: Record<ScheduleDifference['state'], Style> = {
   same: 'green',

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Clock } from '../../domain/clock.js';
 import { ChronosError } from '../../domain/errors.js';
 import { EXIT } from '../../process/exit.js';
+import { option } from '../arguments.js';
 import type { CommandSpec } from '../command.js';
 import type { Context } from '../context.js';
 import { styled } from '../terminal/styled.js';
@@ -18,7 +19,7 @@ const SOURCE = /\.([cm]?[jt]sx?|json)$/;
 export const dev: CommandSpec = {
   name: 'dev',
   summary: 'Run a worker, and restart it when a source file in the folder of the handlers changes',
-  options: [...WORK_OPTIONS, { flags: '--watch <folder>', help: 'watch this folder instead' }],
+  options: [...WORK_OPTIONS, option('--watch <folder>', 'watch this folder instead')],
   examples: ['dev --handlers ./my-handlers.js', 'dev --handlers dist/handlers.js --watch dist'],
   async run(context) {
     const { args, clock, signal, err } = context;
@@ -46,17 +47,14 @@ function openWatcher(folder: string, clock: Clock): SourceWatcher {
 }
 
 function startWorker({ args }: Context, handlers: string): ChildProcess {
-  const options = Object.entries({
-    '--queues': args.list('queues')?.join(','),
-    '--concurrency': args.number('concurrency')?.toString(),
-    '--uri-file': args.text('uriFile'),
-  }).flatMap(([flag, value]) => (value === undefined ? [] : [flag, value]));
+  const flags = { '--queues': 'queues', '--concurrency': 'concurrency', '--uri-file': 'uriFile' };
+  const options = Object.entries(args.pickAs(flags)).flatMap(([flag, value]) => [flag, String(value)]);
   const json = args.flag('json') ? ['--json'] : [];
   const command = [...process.execArgv, MAIN, 'work', '--handlers', handlers, ...options, ...json];
   return spawn(process.execPath, command, { stdio: 'inherit' });
 }
 
-export interface RestartOptions {
+interface RestartOptions {
   start: () => ChildProcess;
   watcher: Pick<SourceWatcher, 'next'>;
   print: (line: string) => void;
@@ -69,7 +67,7 @@ export interface RestartOptions {
  * can finish. A worker that exits by itself (a syntax error, say) is started again after the next change. Resolves to
  * the exit code of the last one.
  */
-export async function restartOnChange({ start, watcher, print, signal }: RestartOptions): Promise<number> {
+async function restartOnChange({ start, watcher, print, signal }: RestartOptions): Promise<number> {
   for (;;) {
     const child = start();
     const exited = waitForExit(child);
@@ -150,7 +148,7 @@ function readTimes(root: string): Map<string, number> {
   return times;
 }
 
-/** None if the folder was removed meanwhile. */
+/** Empty if the folder was removed in the meantime. */
 function readEntries(folder: string) {
   try {
     return readdirSync(folder, { withFileTypes: true });

@@ -1,28 +1,27 @@
-import type { Clock } from '../../domain/clock.js';
 import { isFinished, type JobStatus } from '../../domain/job/job.js';
 import { integer } from '../../domain/validation.js';
 import {
   type ExecutionSummary,
-  toExecutionView,
   type ExecutionView,
   type JobView,
+  toExecutionView,
 } from '../../jobs/job-views.js';
 import { EXIT } from '../../process/exit.js';
-import { interval, reader } from '../arguments.js';
+import { interval, option } from '../arguments.js';
 import { type CommandResult, type CommandSpec, notFound } from '../command.js';
-import type { Context, ReadOnlyScheduler } from '../context.js';
+import type { Context, ReadOnlyOperations } from '../context.js';
 import { type Line, styled } from '../terminal/styled.js';
 import { executionLine, statusSpan } from './job-views.js';
 import { EXECUTION_FILTER, executionFilter } from './jobs.js';
 
 const PAGE_SIZE = 200;
-/** If more pages than this are new at once, the oldest rows are left out. */
+/** If one poll finds more new pages than this, the oldest rows are not shown. */
 const MAX_PAGES = 5;
-/** Rows of several workers may arrive slightly out of order, so rows that were shown are recognized by their ids. */
+/** Rows of different workers may arrive out of order, so shown rows are recognized by their ids, not by time. */
 const MAX_REMEMBERED_IDS = 2 * PAGE_SIZE * MAX_PAGES;
 const FIRST_POLL_MS = 100;
 const MAX_POLL_MS = 1000;
-/** The row of the last attempt is written just after its job; polls to wait for it. */
+/** The row of the last attempt is written just after the job has finished; wait this many polls for it. */
 const MAX_POLLS_FOR_LAST_ROW = 20;
 
 export const tail: CommandSpec = {
@@ -31,35 +30,23 @@ export const tail: CommandSpec = {
   arguments: [{ name: '[id]', help: 'id of a job' }],
   options: [
     ...EXECUTION_FILTER.slice(1),
-    {
-      flags: '--lines <n>',
-      help: 'start with the last n attempts (default: 10)',
-      read: reader(integer(0, PAGE_SIZE)),
-    },
-    {
-      flags: '--interval <duration>',
-      help: 'how often to poll (default: 1s, at least 250ms)',
-      read: interval,
-    },
-    { flags: '--no-follow', help: 'do not wait for more attempts' },
+    option('--lines <n>', 'start with the last n attempts (default: 10)', integer(0, PAGE_SIZE)),
+    option('--interval <duration>', 'how often to poll (default: 1s, at least 250ms)', interval),
+    option('--no-follow', 'do not wait for more attempts'),
   ],
   examples: ['jobs tail --type sendEmail', 'jobs tail 66b0c1d2e3f4a5b6c7d8e9f0'],
-  run: (context) => (context.args.words.length === 0 ? followAll(context) : followOne(context)),
+  run: (context) => (context.args.positionals.length === 0 ? followAll(context) : followOne(context)),
 };
 
 async function followOne(context: Context): Promise<CommandResult | number> {
-  const { args, clock, signal } = context;
-  const events = watchJob(await context.scheduler(), args.word, clock, signal);
-  for (let next = await events.next(); ; next = await events.next()) {
-    if (next.done === true) return next.value === null ? notFound('job', args.word) : EXIT.success;
-    if (context.isJson) context.out.documentLine(next.value);
-    else context.out.lines(...eventLines(next.value));
-  }
+  const { first: id } = context.args;
+  const job = await watchJob(context, id, (event) => context.emit(event, ...eventLines(event)));
+  return job === null ? notFound('job', id) : EXIT.success;
 }
 
 async function followAll(context: Context): Promise<number> {
   const { args, clock, signal } = context;
-  const { operations } = await context.scheduler();
+  const operations = await context.operations();
   const filter = executionFilter(args);
   const seen = new Set<string>();
   const show = (rows: readonly ExecutionSummary[]): void => {
@@ -74,7 +61,7 @@ async function followAll(context: Context): Promise<number> {
     const { fresh, isComplete } = await findNewRows(operations, filter, seen);
     if (!isComplete)
       context.err.lines(
-        styled('yellow', `… more than ${fresh.length} new attempts: the oldest are left out`),
+        styled('yellow', `… more than ${fresh.length} new attempts, the oldest are not shown`),
       );
     remember(seen, fresh);
     show(fresh);
@@ -82,9 +69,9 @@ async function followAll(context: Context): Promise<number> {
   return EXIT.success;
 }
 
-/** Rows that were not seen yet, newest first. Reads pages until one contains a row that was seen. */
+/** New rows, newest first. Reads pages until one contains a row that was already seen. */
 async function findNewRows(
-  operations: ReadOnlyScheduler['operations'],
+  operations: ReadOnlyOperations,
   filter: object,
   seen: ReadonlySet<string>,
 ): Promise<{ fresh: ExecutionSummary[]; isComplete: boolean }> {
@@ -114,30 +101,31 @@ export type JobEvent =
   | { event: 'progress'; jobId: string; value: number; note: string | null }
   | { event: 'attempt'; jobId: string; execution: ExecutionView };
 
-/** Yields what happens to a job until it is finished or deleted. Returns its last state; null if there is no such job. */
-export async function* watchJob(
-  scheduler: ReadOnlyScheduler,
+/** Reports events of a job until it is finished, or Ctrl-C. Resolves to its last state; null if it does not exist. */
+export async function watchJob(
+  context: Context,
   jobId: string,
-  clock: Clock,
-  signal: AbortSignal,
-): AsyncGenerator<JobEvent, JobView | null> {
+  report: (event: JobEvent) => void,
+): Promise<JobView | null> {
+  const { clock, signal } = context;
+  const scheduler = await context.scheduler();
   const seen = new Set<string>();
   let before: JobView | undefined;
   let pollsAfterEnd = 0;
   for (let pause = FIRST_POLL_MS; ; pause = Math.min(MAX_POLL_MS, pause * 1.5)) {
     const job = await scheduler.getJob(jobId);
     if (job === null) return null;
-    if (job.status !== before?.status) yield { event: 'status', jobId, status: job.status };
+    if (job.status !== before?.status) report({ event: 'status', jobId, status: job.status });
     const { progress } = job;
     if (progress !== null && progress.at.getTime() !== before?.progress?.at.getTime())
-      yield { event: 'progress', jobId, value: progress.value, note: progress.note };
+      report({ event: 'progress', jobId, value: progress.value, note: progress.note });
     const isEnded = isFinished(job.status);
     if (isEnded || job.fence !== before?.fence || job.status !== before.status) {
       pause = FIRST_POLL_MS;
       for (const row of await scheduler.getExecutions(jobId)) {
         if (seen.has(row._id)) continue;
         seen.add(row._id);
-        yield { event: 'attempt', jobId, execution: toExecutionView(row) };
+        report({ event: 'attempt', jobId, execution: toExecutionView(row) });
       }
     }
     before = job;

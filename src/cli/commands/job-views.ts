@@ -4,7 +4,7 @@ import { jsonText, printableJson } from '../../domain/text.js';
 import type { ExecutionSummary, JobDetails, JobSummary } from '../../jobs/job-views.js';
 import type { View } from '../command.js';
 import { instant, formatMoment, NONE, formatRelative, formatDuration } from '../terminal/format.js';
-import { type Line, type Span, type Style, styled } from '../terminal/styled.js';
+import { factLines, type Line, type Span, type Style, styled } from '../terminal/styled.js';
 import { type Column, table } from '../terminal/table.js';
 
 const STATUS_STYLES: Record<JobStatus, Style> = {
@@ -42,7 +42,8 @@ export function nextPageHint(next: string | null): Line[] {
 
 export function jobLines({ job, executions }: JobDetails, view: View): Line[] {
   const { now, width } = view;
-  const facts: readonly (readonly [string, Span | null])[] = [
+  const note = toNote(job);
+  const facts = factLines([
     ['status', statusSpan(job.status)],
     ['type', job.taskType],
     ['queue', `${job.queue}, priority ${job.priority}`],
@@ -56,21 +57,19 @@ export function jobLines({ job, executions }: JobDetails, view: View): Line[] {
     ['locked by', job.lockedBy && `${job.lockedBy} until ${formatMoment(job.lockedUntil, now)}`],
     ['counts', `${job.attempts} failed, ${job.crashes} crashed, fence ${job.fence}`],
     ['progress', job.progress && `${job.progress.value} ${job.progress.note ?? ''}`],
-    ['note', toNote(job) === '' ? null : toNote(job)],
-  ];
+    ['note', note === '' ? null : note],
+  ]);
   return [
     styled('bold', `job ${job.id}`),
-    ...facts.flatMap(([name, value]): Line[] =>
-      value === null ? [] : [[styled('dim', name.padEnd(11)), value]],
-    ),
-    ...block('payload', job.payload),
-    ...(job.status === 'COMPLETED' ? block('result', job.result) : []),
+    ...facts,
+    ...jsonLines('payload', job.payload),
+    ...(job.status === 'COMPLETED' ? jsonLines('result', job.result) : []),
     ...(executions.length === 0 ? [] : ['', ...table(executionColumns(now), executions, width)]),
     ...executions.flatMap(({ log }) => log.map((line): Line => [styled('dim', '  | '), line])),
   ];
 }
 
-/** When the job finished, else when it started if it is running, else when it is due. */
+/** When the job finished, started (if it is running), or is due. */
 function relevantTime({ finishedAt, startedAt, status, nextRunAt }: JobSummary): Date {
   return finishedAt ?? (status === 'RUNNING' ? (startedAt ?? nextRunAt) : nextRunAt);
 }
@@ -85,11 +84,16 @@ function toNote(job: JobSummary): string {
   return error === null ? '' : `${error.name}: ${error.message}`;
 }
 
-function block(title: string, value: unknown): Line[] {
-  const json = value === null || value === undefined ? NONE : printableJson(value);
-  return jsonText(value).length < 60
-    ? [[styled('dim', title.padEnd(11)), value === null ? NONE : jsonText(value)]]
-    : [styled('dim', title), ...json.split('\n').map((line) => `  ${line}`)];
+/** JSON on one line if it is short, else indented. */
+function jsonLines(title: string, value: unknown): Line[] {
+  const text = value === null ? NONE : jsonText(value);
+  if (text.length < 60) return factLines([[title, text]]);
+  return [
+    styled('dim', title),
+    ...printableJson(value)
+      .split('\n')
+      .map((line) => `  ${line}`),
+  ];
 }
 
 const OUTCOME_STYLES: Partial<Record<ExecutionDocument['outcome'], Style>> = {

@@ -1,10 +1,10 @@
 import type { ExecutionFilterOptions } from '../../config/query-options.js';
 import { EXECUTION_OUTCOMES } from '../../domain/job/execution.js';
 import { oneOf } from '../../domain/validation.js';
-import { type Arguments, reader } from '../arguments.js';
-import { type CommandSpec, notFound, type OptionSpec } from '../command.js';
+import { type Arguments, option } from '../arguments.js';
+import { type CommandSpec, notFound } from '../command.js';
 import { formatMoment, formatDuration } from '../terminal/format.js';
-import { type Line, styled } from '../terminal/styled.js';
+import { factLines, type Line, styled } from '../terminal/styled.js';
 import { table } from '../terminal/table.js';
 import { JOB_FILTER, jobFilter, page, PAGE, STATUS_FILTER } from './filters.js';
 import { executionColumns, jobLines, jobTable, nextPageHint, outcomeSpan, statusSpan } from './job-views.js';
@@ -19,8 +19,7 @@ export const jobCommands: readonly CommandSpec[] = [
     examples: ['jobs list --status scheduled --queue mail', 'jobs list --schedule daily-report --json'],
     async run(context) {
       const { args } = context;
-      const { operations } = await context.scheduler();
-      const found = await operations.listJobs({ ...jobFilter(args), ...page(args) });
+      const found = await (await context.operations()).listJobs({ ...jobFilter(args), ...page(args) });
       return { data: found, lines: (view) => jobTable(found.jobs, found.next, view) };
     },
   },
@@ -30,9 +29,9 @@ export const jobCommands: readonly CommandSpec[] = [
     arguments: [JOB_ID],
     examples: ['jobs show 66b0c1d2e3f4a5b6c7d8e9f0'],
     async run(context) {
-      const { word } = context.args;
-      const details = await (await context.scheduler()).operations.showJob(word);
-      if (details === null) return notFound('job', word);
+      const { first: id } = context.args;
+      const details = await (await context.operations()).showJob(id);
+      if (details === null) return notFound('job', id);
       return { data: details, lines: (view) => jobLines(details, view) };
     },
   },
@@ -42,9 +41,9 @@ export const jobCommands: readonly CommandSpec[] = [
     arguments: [{ name: '<id>', help: 'id of the job, or an occurrence: <schedule>@<time>' }],
     examples: ['jobs explain 66b0c1d2e3f4a5b6c7d8e9f0', 'jobs explain daily-report@2026-12-01T02:00:00.000Z'],
     async run(context) {
-      const { word } = context.args;
-      const explanation = await (await context.scheduler()).operations.explainJob(word);
-      if (explanation === null) return notFound('job', word);
+      const { first: id } = context.args;
+      const explanation = await (await context.operations()).explainJob(id);
+      if (explanation === null) return notFound('job', id);
       const { sentence, status, checked } = explanation;
       return {
         data: explanation,
@@ -62,42 +61,35 @@ export const jobCommands: readonly CommandSpec[] = [
   },
 ];
 
-export const deadCommands: readonly CommandSpec[] = [
-  {
-    name: 'dead list',
-    summary: 'List FAILED jobs, newest first',
-    options: [...JOB_FILTER, ...PAGE],
-    examples: ['dead list --type sendEmail'],
-    async run(context) {
-      const { args } = context;
-      const { operations } = await context.scheduler();
-      const { status: _, ...filter } = jobFilter(args);
-      const found = await operations.listDead({ ...filter, ...page(args) });
-      return { data: found, lines: (view) => jobTable(found.jobs, found.next, view) };
-    },
+export const deadList: CommandSpec = {
+  name: 'dead list',
+  summary: 'List FAILED jobs, newest first',
+  options: [...JOB_FILTER, ...PAGE],
+  examples: ['dead list --type sendEmail'],
+  async run(context) {
+    const { args } = context;
+    const found = await (await context.operations()).listDead({ ...jobFilter(args), ...page(args) });
+    return { data: found, lines: (view) => jobTable(found.jobs, found.next, view) };
   },
-];
+};
 
-export const EXECUTION_FILTER: readonly OptionSpec[] = [
-  { flags: '--job <id>', help: 'of this job' },
-  { flags: '--type <taskType>', help: 'of this task type' },
-  { flags: '--queue <name>', help: 'of this queue' },
-  { flags: '--worker <id>', help: 'of this worker' },
-  {
-    flags: '--outcome <outcome>',
-    help: `with this outcome: ${EXECUTION_OUTCOMES.join(', ')}`,
-    read: reader(oneOf(...EXECUTION_OUTCOMES)),
-  },
+export const EXECUTION_FILTER = [
+  option('--job <id>', 'of this job'),
+  option('--type <taskType>', 'of this task type'),
+  option('--queue <name>', 'of this queue'),
+  option('--worker <id>', 'of this worker'),
+  option(
+    '--outcome <outcome>',
+    `with this outcome: ${EXECUTION_OUTCOMES.join(', ')}`,
+    oneOf(...EXECUTION_OUTCOMES),
+  ),
 ];
 
 export function executionFilter(args: Arguments): ExecutionFilterOptions {
-  return args.picked({
-    jobId: 'job',
-    taskType: 'type',
-    queue: 'queue',
-    workerId: 'worker',
-    outcome: 'outcome',
-  });
+  return {
+    ...args.pick('queue', 'outcome'),
+    ...args.pickAs({ jobId: 'job', taskType: 'type', workerId: 'worker' }),
+  };
 }
 
 export const executionCommands: readonly CommandSpec[] = [
@@ -108,7 +100,7 @@ export const executionCommands: readonly CommandSpec[] = [
     examples: ['executions list --outcome failed', 'executions list --type sendEmail --limit 100 --json'],
     async run(context) {
       const { args } = context;
-      const { operations } = await context.scheduler();
+      const operations = await context.operations();
       const found = await operations.listExecutions({ ...executionFilter(args), ...page(args) });
       return {
         data: found,
@@ -126,19 +118,18 @@ export const executionCommands: readonly CommandSpec[] = [
     examples: ['executions show 66b0c1d2e3f4a5b6c7d8e9f0:1'],
     async run(context) {
       const { args } = context;
-      const row = await (await context.scheduler()).operations.showExecution(args.word);
-      if (row === null) return notFound('execution', args.word);
+      const row = await (await context.operations()).showExecution(args.first);
+      if (row === null) return notFound('execution', args.first);
       return {
         data: row,
         lines: ({ now }): Line[] => [
           styled('bold', `execution ${row.id}`),
-          [styled('dim', 'outcome    '), outcomeSpan(row.outcome), ` after ${formatDuration(row.duration)}`],
-          [
-            styled('dim', 'job        '),
-            `${row.jobId} (${row.taskType} in ${row.queue}), attempt ${row.attempt}`,
-          ],
-          [styled('dim', 'worker     '), row.workerId],
-          [styled('dim', 'started    '), formatMoment(row.startedAt, now)],
+          ...factLines([
+            ['outcome', [outcomeSpan(row.outcome), ` after ${formatDuration(row.duration)}`]],
+            ['job', `${row.jobId} (${row.taskType} in ${row.queue}), attempt ${row.attempt}`],
+            ['worker', row.workerId],
+            ['started', formatMoment(row.startedAt, now)],
+          ]),
           ...(row.error === null
             ? []
             : (row.error.stack ?? `${row.error.name}: ${row.error.message}`).split('\n')),

@@ -2,7 +2,7 @@ import type { AuditFilterOptions } from '../../config/query-options.js';
 import { duration } from '../../domain/validation.js';
 import type { AuditView } from '../../operations/audit.js';
 import { EXIT } from '../../process/exit.js';
-import { reader } from '../arguments.js';
+import { option } from '../arguments.js';
 import { type CommandSpec, message } from '../command.js';
 import { counted, instant, plural, formatDuration } from '../terminal/format.js';
 import { type Span, styled } from '../terminal/styled.js';
@@ -12,15 +12,15 @@ import { nextPageHint } from './job-views.js';
 
 export const prune: CommandSpec = {
   name: 'prune',
-  summary: 'Remove finished jobs past their retention, or all stale jobs older than an age',
+  summary: 'Remove finished jobs past their retention, or with --older-than all stale jobs of that age',
   options: [
-    {
-      flags: '--older-than <duration>',
-      help: 'remove finished jobs, jobs without a handler anywhere and jobs with an expired lock if older than this',
-      read: reader(duration()),
-    },
-    { flags: '--dry-run', help: 'only count' },
-    { flags: '--handlers <module>', help: 'module whose task types also count as having a handler' },
+    option(
+      '--older-than <duration>',
+      'remove finished jobs, jobs that no worker has a handler for and jobs with an expired lock if older than this',
+      duration(),
+    ),
+    option('--dry-run', 'only count'),
+    option('--handlers <module>', 'module whose task types also count as having a handler'),
     YES,
   ],
   examples: ['prune --yes', 'prune --older-than 30d --dry-run'],
@@ -29,7 +29,7 @@ export const prune: CommandSpec = {
     const scheduler = await context.withDefinitions();
     const age = args.number('olderThan');
     const counts = await scheduler.operations.countPrunable(age);
-    const jobs = `${counted(counts.finished, 'finished job')}, ${counted(counts.orphans, 'orphan')} and ${counted(counts.expired, 'job')} with an expired lock`;
+    const jobs = listJobs(counts, counted);
     const condition = age === undefined ? 'past their retention' : `older than ${formatDuration(age)}`;
     if (args.flag('dryRun')) return message({ removable: counts }, `Would remove ${jobs}, ${condition}.`);
     const total = counts.finished.count + counts.orphans.count + counts.expired.count;
@@ -44,13 +44,16 @@ export const prune: CommandSpec = {
       change: (writable) => context.progress('pruning').during(clock, writable.prune(age)),
       after: ({ finished, orphans, expired }) => ({ counts: { finished, orphans, expired } }),
     });
-    const { finished, orphans, expired } = removed;
-    return message(
-      { removed },
-      `Removed ${plural(finished, 'finished job')}, ${plural(orphans, 'orphan')} and ${plural(expired, 'job')} with an expired lock.`,
-    );
+    return message({ removed }, `Removed ${listJobs(removed, plural)}.`);
   },
 };
+
+function listJobs<C>(
+  { finished, orphans, expired }: Record<'finished' | 'orphans' | 'expired', C>,
+  count: (value: C, noun: string) => string,
+): string {
+  return `${count(finished, 'finished job')}, ${count(orphans, 'job')} without a handler and ${count(expired, 'job')} with an expired lock`;
+}
 
 const AUDIT_COLUMNS: readonly Column<AuditView>[] = [
   { title: 'when', cell: ({ at }) => instant(at), keep: true },
@@ -65,15 +68,15 @@ export const auditList: CommandSpec = {
   name: 'audit list',
   summary: 'List who changed what over HTTP or with this command, newest first',
   options: [
-    { flags: '--target <id>', help: 'changes to this job or schedule, if made by id' },
-    { flags: '--who <name>', help: 'changes by this user or token, such as cli:ada@host' },
+    option('--target <id>', 'changes to this job or schedule, if made by id'),
+    option('--who <name>', 'changes by this user or token, such as cli:ada@host'),
     ...PAGE,
   ],
   examples: ['audit list --target 66b0c1d2e3f4a5b6c7d8e9f0', 'audit list --who cli:ada@host --json'],
   async run(context) {
     const { args } = context;
-    const filter: AuditFilterOptions = args.picked({ target: 'target', who: 'who' });
-    const found = await (await context.scheduler()).operations.listAudit({ ...filter, ...page(args) });
+    const filter: AuditFilterOptions = args.pick('target', 'who');
+    const found = await (await context.operations()).listAudit({ ...filter, ...page(args) });
     return {
       data: found,
       lines: ({ width }) =>

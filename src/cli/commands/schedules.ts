@@ -3,22 +3,22 @@ import { SCHEDULE_SYMBOLS } from '../../config/rule-options.js';
 import { resolveSchedule, type ScheduleOptions } from '../../config/schedule-options.js';
 import { nextRuns, occurrencesOf } from '../../domain/calendar/occurrences.js';
 import type { Rule } from '../../domain/calendar/rule.js';
-import { ChronosError } from '../../domain/errors.js';
 import { parseInstant } from '../../domain/instant.js';
-import type { SkipDocument } from '../../domain/schedule/schedule.js';
+import type { Pause, SkipDocument } from '../../domain/schedule/schedule.js';
 import { jsonText } from '../../domain/text.js';
 import { integer } from '../../domain/validation.js';
 import type { StoredSchedule } from '../../schedules/stored/stored-schedules.js';
-import { reader } from '../arguments.js';
+import { invalidArgument, option } from '../arguments.js';
 import { type CommandResult, type CommandSpec, notFound, type View } from '../command.js';
 import type { Context } from '../context.js';
 import { instant, formatMoment, NONE, formatRelative, formatDuration } from '../terminal/format.js';
-import { type Line, type Span, styled } from '../terminal/styled.js';
+import { factLines, type Line, type Span, styled } from '../terminal/styled.js';
 import { type Column, table } from '../terminal/table.js';
 import { nextPageHint } from './job-views.js';
 import { RULE_OPTIONS, scheduleInput } from './schedule-options.js';
 
 const MAX_SHOWN = 5;
+const NEEDS_ID_OR_RULE = 'schedules preview needs either the id of a schedule or a rule, such as --cron';
 
 export const SCHEDULE_ID = { name: '<id>', help: 'id of the schedule' };
 
@@ -27,27 +27,23 @@ export const scheduleCommands: readonly CommandSpec[] = [
     name: 'schedules list',
     summary: 'List schedules in the order of their ids',
     options: [
-      {
-        flags: '--owner <owner>',
-        help: 'defined in code, or added through the API',
-        read: reader(scheduleQueryShapes.owner),
-      },
-      { flags: '--type <taskType>', help: 'of this task type' },
-      { flags: '--user <id>', help: 'of this user' },
-      { flags: '--active', help: 'only active ones' },
-      {
-        flags: '--limit <n>',
-        help: 'at most this many, up to 200 (default: 100)',
-        read: reader(scheduleQueryShapes.limit),
-      },
-      { flags: '--after <id>', help: 'start after this id' },
+      option(
+        '--owner <owner>',
+        'code (defined in code) or api (added at run time)',
+        scheduleQueryShapes.owner,
+      ),
+      option('--type <taskType>', 'of this task type'),
+      option('--user <id>', 'of this user'),
+      option('--active', 'only active ones'),
+      option('--limit <n>', 'at most this many, up to 200 (default: 100)', scheduleQueryShapes.limit),
+      option('--after <id>', 'start after this id'),
     ],
     examples: ['schedules list --owner api', 'schedules list --type sendDigest --json'],
     async run(context) {
-      const query: ScheduleQueryOptions = context.args.picked({
-        ...{ owner: 'owner', taskType: 'type', userId: 'user', isActive: 'active' },
-        ...{ limit: 'limit', after: 'after' },
-      });
+      const query: ScheduleQueryOptions = {
+        ...context.args.pick('owner', 'limit', 'after'),
+        ...context.args.pickAs({ taskType: 'type', userId: 'user', isActive: 'active' }),
+      };
       const { schedules, next } = await (await context.scheduler()).pageSchedules(query);
       return {
         data: { schedules, next },
@@ -61,11 +57,11 @@ export const scheduleCommands: readonly CommandSpec[] = [
     arguments: [SCHEDULE_ID],
     examples: ['schedules show daily-report'],
     async run(context) {
-      const { word } = context.args;
+      const { first: id } = context.args;
       const scheduler = await context.scheduler();
-      const schedule = await scheduler.getSchedule(word);
-      if (schedule === null) return notFound('schedule', word);
-      const skips = await scheduler.getSkips(word, MAX_SHOWN);
+      const schedule = await scheduler.getSchedule(id);
+      if (schedule === null) return notFound('schedule', id);
+      const skips = await scheduler.getSkips(id, MAX_SHOWN);
       return {
         data: { schedule, nextRuns: schedule.nextRuns(MAX_SHOWN), skips },
         lines: (view) => scheduleLines(schedule, skips, view),
@@ -75,11 +71,11 @@ export const scheduleCommands: readonly CommandSpec[] = [
   {
     name: 'schedules preview',
     summary: 'Show the next runs of a schedule, or of a rule that is not stored',
-    arguments: [{ name: '[id]', help: 'id of a schedule; or use the options of a rule' }],
+    arguments: [{ name: '[id]', help: 'id of a schedule, unless a rule is specified' }],
     options: [
       ...RULE_OPTIONS,
-      { flags: '--count <n>', help: 'how many (default: 10)', read: reader(integer(1, 1000)) },
-      { flags: '--from <time>', help: 'after this time (default: now)' },
+      option('--count <n>', 'how many (default: 10)', integer(1, 1000)),
+      option('--from <time>', 'after this time (default: now)'),
     ],
     examples: [
       'schedules preview daily-report --count 5',
@@ -92,28 +88,21 @@ export const scheduleCommands: readonly CommandSpec[] = [
 async function preview(context: Context): Promise<CommandResult> {
   const { args } = context;
   const rule = scheduleInput(args);
-  if (args.words.length > 0 === Object.keys(rule).length > 0) throw needsIdOrRule();
+  if (args.positionals.length > 0 === Object.keys(rule).length > 0) throw invalidArgument(NEEDS_ID_OR_RULE);
   const count = args.number('count') ?? 10;
   const from = args.text('from');
-  if (args.words.length > 0) {
-    const schedule = await (await context.scheduler()).getSchedule(args.word);
-    if (schedule === null) return notFound('schedule', args.word);
+  if (args.positionals.length > 0) {
+    const schedule = await (await context.scheduler()).getSchedule(args.first);
+    if (schedule === null) return notFound('schedule', args.first);
     return toPreview(schedule.nextRuns(count, from), schedule.rule?.timezone ?? 'UTC');
   }
-  // A rule needs no database.
+  // The next runs of a rule are computed without a database.
   const { TIMEZONE = 'UTC' } = context.host.environment;
   const zone = { timezone: TIMEZONE, symbols: new Map(Object.entries(SCHEDULE_SYMBOLS)) };
   const resolved = resolveSchedule(rule as ScheduleOptions, zone, 'the rule').rule;
-  if (resolved === null) throw needsIdOrRule();
+  if (resolved === null) throw invalidArgument(NEEDS_ID_OR_RULE);
   const start = from === undefined ? context.clock.now() : parseInstant(from, resolved.timezone, '--from');
   return toPreview(nextRuns(occurrencesOf(resolved, start), count, start), resolved.timezone);
-}
-
-function needsIdOrRule(): ChronosError {
-  return new ChronosError(
-    'INVALID_ARGUMENT',
-    'schedules preview takes either the id of a schedule or a rule, such as --cron',
-  );
 }
 
 function toPreview(times: readonly Date[], timezone: string): CommandResult {
@@ -135,7 +124,7 @@ export function ruleText(rule: Rule | null): string {
   ].join(' ');
 }
 
-export function scheduleTable(schedules: readonly StoredSchedule[], { width, now }: View): Line[] {
+function scheduleTable(schedules: readonly StoredSchedule[], { width, now }: View): Line[] {
   if (schedules.length === 0) return ['No schedules.'];
   const columns: Column<StoredSchedule>[] = [
     { title: 'id', cell: ({ id }) => id, keep: true },
@@ -153,13 +142,13 @@ export function scheduleTable(schedules: readonly StoredSchedule[], { width, now
   return table(columns, schedules, width);
 }
 
-export function scheduleLines(schedule: StoredSchedule, skips: readonly SkipDocument[], view: View): Line[] {
+function scheduleLines(schedule: StoredSchedule, skips: readonly SkipDocument[], view: View): Line[] {
   const { now } = view;
   const { paused, disabledReason, payload, queue, priority, overlap, misfire, jitter, maxRuns, runs } =
     schedule;
-  const facts: readonly (readonly [string, Span | null])[] = [
+  const facts = factLines([
     ['state', stateSpan(schedule)],
-    ['why', paused === null ? disabledReason : pauseText(schedule, now)],
+    ['why', paused === null ? disabledReason : pauseText(paused, now)],
     ['owner', schedule.owner],
     ['runs', schedule.taskType],
     ['rule', ruleText(schedule.rule)],
@@ -177,18 +166,13 @@ export function scheduleLines(schedule: StoredSchedule, skips: readonly SkipDocu
     ['payload', jsonText(payload)],
     ...schedule.nextRuns(3).map((at) => ['then', formatMoment(at, now)] as const),
     ...skips.map((skip) => ['skipped', `${formatMoment(skip.at, now)}: ${skip.reason}`] as const),
-  ];
-  return [
-    styled('bold', `schedule ${schedule.id}`),
-    ...facts.flatMap(([name, value]): Line[] =>
-      value === null ? [] : [[styled('dim', name.padEnd(11)), value]],
-    ),
-  ];
+  ]);
+  return [styled('bold', `schedule ${schedule.id}`), ...facts];
 }
 
 /** Each time in UTC, in the zone of the schedule, and relative to now. */
-export function previewTable(times: readonly Date[], timezone: string, { width, now }: View): Line[] {
-  if (times.length === 0) return ['It never runs again.'];
+function previewTable(times: readonly Date[], timezone: string, { width, now }: View): Line[] {
+  if (times.length === 0) return ['No further runs.'];
   const local = new Intl.DateTimeFormat('en-GB', {
     ...{ timeZone: timezone, weekday: 'short', year: 'numeric', month: 'short', day: '2-digit' },
     ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', timeZoneName: 'short' },
@@ -209,8 +193,7 @@ function stateSpan({ isActive, paused, disabledReason, nextRunAt, rule }: Stored
   return nextRunAt === null ? styled('dim', 'ended') : styled('green', 'active');
 }
 
-function pauseText({ paused }: StoredSchedule, now: Date): string | null {
-  if (paused === null) return null;
-  const by = paused.by === null ? '' : ` by ${paused.by}`;
-  return `paused ${formatRelative(paused.at, now)}${by}${paused.reason === null ? '' : `: ${paused.reason}`}`;
+function pauseText({ at, by, reason }: Pause, now: Date): string {
+  const who = by === null ? '' : ` by ${by}`;
+  return `paused ${formatRelative(at, now)}${who}${reason === null ? '' : `: ${reason}`}`;
 }

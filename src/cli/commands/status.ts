@@ -34,7 +34,7 @@ export const statusCommands: readonly CommandSpec[] = [
     summary: 'Show queues, counts by status, the oldest waiting job, throughput and workers',
     examples: ['status', 'status --json'],
     async run(context) {
-      const status = await (await context.scheduler()).operations.status();
+      const status = await (await context.operations()).status();
       return { data: status, lines: (view) => statusLines(status, view) };
     },
   },
@@ -43,7 +43,7 @@ export const statusCommands: readonly CommandSpec[] = [
     summary: 'Check the installation for problems; exit 1 if there is one',
     examples: ['doctor', 'doctor --json'],
     async run(context) {
-      const findings = await (await context.scheduler()).operations.doctor();
+      const findings = await (await context.operations()).doctor();
       const isWell = findings.every(({ level }) => level !== 'error');
       return {
         data: { isWell, findings },
@@ -57,7 +57,7 @@ export const statusCommands: readonly CommandSpec[] = [
     summary: 'List queues with their backlog',
     examples: ['queues list'],
     async run(context) {
-      const queues = await (await context.scheduler()).operations.listQueues();
+      const queues = await (await context.operations()).listQueues();
       return { data: { queues }, lines: ({ width }) => queueTable(queues, width) };
     },
   },
@@ -66,7 +66,7 @@ export const statusCommands: readonly CommandSpec[] = [
     summary: 'List worker processes of the last day, live ones first',
     examples: ['workers list'],
     async run(context) {
-      const workers = await (await context.scheduler()).operations.listWorkers();
+      const workers = await (await context.operations()).listWorkers();
       return { data: { workers }, lines: ({ width }) => workerTable(workers, width) };
     },
   },
@@ -106,7 +106,7 @@ export function statusLines(status: StatusView, { width }: View): Line[] {
   ];
 }
 
-export function queueTable(queues: readonly QueueView[], width: number): Line[] {
+function queueTable(queues: readonly QueueView[], width: number): Line[] {
   if (queues.length === 0) return ['No queues: there are no waiting jobs and no live workers.'];
   const columns: Column<QueueView>[] = [
     { title: 'queue', cell: ({ queue }) => queue },
@@ -126,7 +126,7 @@ export function queueTable(queues: readonly QueueView[], width: number): Line[] 
   return table(columns, queues, width);
 }
 
-export function workerTable(workers: readonly WorkerView[], width: number): Line[] {
+function workerTable(workers: readonly WorkerView[], width: number): Line[] {
   if (workers.length === 0) return [styled('yellow', 'No worker was seen in the last day.')];
   const columns: Column<WorkerView>[] = [
     { title: 'worker', cell: ({ id }) => id },

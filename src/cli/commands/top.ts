@@ -1,7 +1,7 @@
 import { redactCredentials, toError } from '../../domain/errors.js';
 import type { StatusView } from '../../operations/status.js';
 import { EXIT } from '../../process/exit.js';
-import { interval } from '../arguments.js';
+import { interval, option } from '../arguments.js';
 import type { CommandSpec } from '../command.js';
 import type { Context } from '../context.js';
 import { type Line, styled } from '../terminal/styled.js';
@@ -12,24 +12,15 @@ const CTRL_C = '\u0003';
 export const top: CommandSpec = {
   name: 'top',
   summary: 'Show the status live, until q or Ctrl-C',
-  options: [
-    {
-      flags: '--interval <duration>',
-      help: 'how often to refresh (default: 2s, at least 250ms)',
-      read: interval,
-    },
-  ],
+  options: [option('--interval <duration>', 'how often to refresh (default: 2s, at least 250ms)', interval)],
   examples: ['top', 'top --interval 500ms'],
   async run(context) {
-    const { operations } = await context.scheduler();
-    const { stdin } = context.host;
-    if (context.isJson || !context.out.isTerminal || !stdin.isTTY) {
-      const status = await operations.status();
+    const operations = await context.operations();
+    // Read before switching to full screen, so that a connection error is printed as usual.
+    const status = await operations.status();
+    if (context.isJson || !context.out.isTerminal || !context.host.stdin.isTTY)
       return { data: status, lines: (view) => statusLines(status, view) };
-    }
-    // Read before switching to full screen: a connection error is printed as usual.
-    const first = await operations.status();
-    await showLive(context, first, () => operations.status());
+    await showLive(context, status, () => operations.status());
     return EXIT.success;
   },
 };
@@ -68,7 +59,7 @@ async function showLive(context: Context, first: StatusView, read: () => Promise
   }
 }
 
-export function topLines(status: StatusView, error: string | null, width: number, now: Date): Line[] {
+function topLines(status: StatusView, error: string | null, width: number, now: Date): Line[] {
   return [
     ...statusLines(status, { width, now }),
     '',

@@ -2,26 +2,18 @@ import { batchShape, daemonShapes, type PassOptions } from '../../config/method-
 import { optionShapes } from '../../config/options.js';
 import { EXIT } from '../../process/exit.js';
 import type { PassEntry } from '../../schedules/pass/pass-entry.js';
-import { reader } from '../arguments.js';
-import type { CommandSpec, OptionSpec, View } from '../command.js';
+import { option } from '../arguments.js';
+import type { CommandSpec, View } from '../command.js';
 import type { Context } from '../context.js';
 import { instant, NONE, plural } from '../terminal/format.js';
 import { type Line, type Style, styled } from '../terminal/styled.js';
 import { table } from '../terminal/table.js';
 import { HANDLERS } from './definitions.js';
 
-export const WORK_OPTIONS: readonly OptionSpec[] = [
+export const WORK_OPTIONS = [
   HANDLERS,
-  {
-    flags: '--queues <names>',
-    help: 'queues to serve: mail,default (default: QUEUES)',
-    read: reader(optionShapes.queues),
-  },
-  {
-    flags: '--concurrency <n>',
-    help: 'jobs at a time (default: CONCURRENCY, else 5)',
-    read: reader(optionShapes.concurrency),
-  },
+  option('--queues <names>', 'queues to serve: mail,default (default: QUEUES)', optionShapes.queues),
+  option('--concurrency <n>', 'jobs at a time (default: CONCURRENCY, else 5)', optionShapes.concurrency),
 ];
 
 const RESULT_STYLES: Record<PassEntry['result'], Style> = {
@@ -44,16 +36,16 @@ export const workCommands: readonly CommandSpec[] = [
     summary: 'Process what is due every minute until stopped; --json logs in JSON',
     options: [
       ...WORK_OPTIONS,
-      {
-        flags: '--interval <duration>',
-        help: 'time between two passes (default: TICK_INTERVAL, else 1m)',
-        read: reader(daemonShapes.interval),
-      },
-      {
-        flags: '--max-overruns <n>',
-        help: 'exit 5 after this many overruns in a row (default: MAX_OVERRUNS, else never)',
-        read: reader(daemonShapes.maxOverruns),
-      },
+      option(
+        '--interval <duration>',
+        'time between two passes (default: TICK_INTERVAL, else 1m)',
+        daemonShapes.interval,
+      ),
+      option(
+        '--max-overruns <n>',
+        'exit 5 after this many overruns in a row (default: MAX_OVERRUNS, else never)',
+        daemonShapes.maxOverruns,
+      ),
     ],
     examples: ['daemon --handlers ./my-handlers.js --interval 30s'],
     run: (context) => runWorker(context, 'daemon'),
@@ -63,13 +55,9 @@ export const workCommands: readonly CommandSpec[] = [
     summary: 'Process what is due and exit, for system cron; exit 4 if a job failed',
     options: [
       ...WORK_OPTIONS,
-      { flags: '--at <time>', help: "run what is due in the minute up to this time: '2026-12-01 08:30'" },
-      { flags: '--dry-run', help: 'only show what would run; write nothing' },
-      {
-        flags: '--batch <n>',
-        help: 'how many due jobs to run in addition (default: 32)',
-        read: reader(batchShape),
-      },
+      option('--at <time>', "run what is due in the minute up to this time: '2026-12-01 08:30'"),
+      option('--dry-run', 'only show what would run; write nothing'),
+      option('--batch <n>', 'how many other due jobs to run (default: 32)', batchShape),
     ],
     examples: [
       'run --handlers ./my-handlers.js',
@@ -81,7 +69,7 @@ export const workCommands: readonly CommandSpec[] = [
 
 async function runWorker(context: Context, mode: 'work' | 'daemon'): Promise<number> {
   const { daemon, ...rest } = context.settings();
-  const ticks = context.args.picked({ interval: 'interval', maxOverruns: 'maxOverruns' });
+  const ticks = context.args.pick('interval', 'maxOverruns');
   const settings = { ...rest, daemon: { ...daemon, ...ticks } };
   const { createLogger } = await import('../../process/logger.js');
   const worker = await import('../../process/worker-process.js');
@@ -97,7 +85,7 @@ async function runPass(context: Context) {
   const { openWorker, pass } = await import('../../process/worker-process.js');
   const log = createLogger(settings, 'stderr');
   const scheduler = await openWorker(settings, log);
-  const options: PassOptions = args.picked({ at: 'at', dryRun: 'dryRun', batch: 'batch' });
+  const options: PassOptions = args.pick('at', 'dryRun', 'batch');
   const report = await pass(scheduler, log, options);
   const { entries, executed, failed, at } = report;
   return {

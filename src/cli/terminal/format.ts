@@ -1,7 +1,7 @@
 /** Shown instead of a missing value. */
 export const NONE = '–';
 
-/** `from` is where a unit starts to be used: a value that would round up to 1 of it is shown in it. */
+/** `from`: the smallest duration shown in this unit, which is the one that rounds up to 1. */
 const UNITS: readonly (readonly [unit: string, ms: number, from: number])[] = [
   ['d', 86_400_000, 84_600_000],
   ['h', 3_600_000, 3_570_000],
@@ -46,7 +46,7 @@ export function plural(count: number, noun: string): string {
   return `${number(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** `more than 10,000 jobs` for a count that has a limit. */
+/** `1,234 jobs`, or `more than 10,000 jobs` if counting stopped at a limit. */
 export function counted({ count, atLeast }: { count: number; atLeast: boolean }, noun: string): string {
   return `${atLeast ? 'more than ' : ''}${plural(count, noun)}`;
 }

@@ -1,7 +1,7 @@
 import { printableJson } from '../../domain/text.js';
 import { fitLine, type Line, paint } from './styled.js';
 
-/** The part of a process stream that is used here. */
+/** The part of a writable stream that is used here. */
 export interface Sink {
   write(text: string): unknown;
   readonly isTTY?: boolean;
@@ -23,7 +23,7 @@ export class Output {
       this.isTerminal && (environment['NO_COLOR'] ?? '') === '' && environment['TERM'] !== 'dumb';
   }
 
-  /** Columns of the terminal. Lines are not cut if the output is not a terminal. */
+  /** Columns of the terminal; Infinity (nothing is truncated) if the output is not a terminal. */
   get width(): number {
     return this.isTerminal ? sizeOrDefault(this.#sink.columns, 80) : Infinity;
   }

@@ -26,7 +26,7 @@ export class ProgressBar {
     ]);
   }
 
-  /** For work of unknown length: a moving block and the elapsed time. */
+  /** Shows a moving block and the elapsed time, for work of unknown length. */
   async during<T>(clock: Clock, work: Promise<T>): Promise<T> {
     const done = new AbortController();
     const animation = this.#animate(clock, done.signal);

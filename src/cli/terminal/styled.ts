@@ -4,7 +4,7 @@ export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'blue' | 'cyan
 
 const CODES: Record<Style, number> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, cyan: 36 };
 
-/** A piece of text with a style. It may contain control characters: `paint` makes it printable. */
+/** Text, with or without a style. It may contain control characters: `paint` makes them printable. */
 export type Span = string | { readonly text: string; readonly style: Style };
 
 export type Line = Span | readonly Span[];
@@ -27,6 +27,13 @@ export function fitLine(line: Line, width: number): Line {
   });
 }
 
+/** One line per fact: its name, then its value. Facts that are null are left out. */
+export function factLines(facts: readonly (readonly [name: string, value: Line | null])[]): Line[] {
+  return facts.flatMap(([name, value]): Line[] =>
+    value === null ? [] : [[styled('dim', name.padEnd(11)), ...toSpans(value)]],
+  );
+}
+
 /** Puts pieces side by side, on as many lines of `width` columns as they need. */
 export function wrap(pieces: readonly (readonly Span[])[], gap: string, width: number): Line[] {
   const lines: Span[][] = [];
@@ -45,7 +52,7 @@ export function wrap(pieces: readonly (readonly Span[])[], gap: string, width: n
   return lines;
 }
 
-/** All output passes through here: escape sequences in the text are made printable, only the style adds its own. */
+/** All output passes through here. Escape sequences in the text are made printable; only the style adds some. */
 export function paint(line: Line, hasColors: boolean): string {
   return toSpans(line)
     .map((span) => paintSpan(span, hasColors))
@@ -65,7 +72,7 @@ function paintSpan(span: Span, hasColors: boolean): string {
 /** Characters that are two columns wide: East Asian scripts, wide forms, pictographs. */
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
-/** Characters without a width of their own. */
+/** Characters with no width, such as accents that combine with the character before. */
 const MARK = /[\p{M}\u200c\u200d]/u;
 
 /** The width of a text in terminal columns. */

@@ -1,12 +1,12 @@
 import { CronExpressionParser } from 'cron-parser';
 import { ChronosError, toError } from '../errors.js';
-import { truncateUtf8, jsonText } from '../text.js';
+import { jsonText, truncateUtf8 } from '../text.js';
 
 export const CRON_FIELDS = ['second', 'minute', 'hour', 'day', 'month', 'weekday'] as const;
 
 export type CronField = (typeof CRON_FIELDS)[number];
 
-export interface FieldValues {
+interface FieldValues {
   /** Sorted. Sunday is 0. */
   readonly values: readonly number[];
   /** Written `*`: matches everything. */
@@ -30,29 +30,20 @@ const ALIASES = new Map([
 ]);
 
 /** Checked before cron-parser sees a field: it reads `H` as a random number and accepts any step. */
-const FIELDS: Record<CronField, { atom: RegExp; max: number }> = {
-  second: { atom: /^\d+$/, max: 59 },
-  minute: { atom: /^\d+$/, max: 59 },
-  hour: { atom: /^\d+$/, max: 23 },
-  day: { atom: /^\d+$/, max: 31 },
-  month: { atom: /^(\d+|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)$/i, max: 12 },
-  weekday: { atom: /^(\d+|SUN|MON|TUE|WED|THU|FRI|SAT)$/i, max: 7 },
-};
+const FIELDS = {
+  second: { value: /^\d+$/, max: 59, parserName: 'second' },
+  minute: { value: /^\d+$/, max: 59, parserName: 'minute' },
+  hour: { value: /^\d+$/, max: 23, parserName: 'hour' },
+  day: { value: /^\d+$/, max: 31, parserName: 'dayOfMonth' },
+  month: { value: /^(\d+|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)$/i, max: 12, parserName: 'month' },
+  weekday: { value: /^(\d+|SUN|MON|TUE|WED|THU|FRI|SAT)$/i, max: 7, parserName: 'dayOfWeek' },
+} as const satisfies Record<CronField, { value: RegExp; max: number; parserName: string }>;
 
-const PARSER_NAMES = {
-  second: 'second',
-  minute: 'minute',
-  hour: 'hour',
-  day: 'dayOfMonth',
-  month: 'month',
-  weekday: 'dayOfWeek',
-} as const satisfies Record<CronField, string>;
-
-/** Parsing takes a third of a millisecond, and a rule is parsed at each of its occurrences. */
+/** Parsing takes a third of a millisecond, and a rule is parsed for each occurrence. */
 const cache = new Map<string, CronFields>();
 const MAX_CACHED = 1000;
 const MAX_SHOWN_BYTES = 200;
-/** An expression that lists every value of every field is shorter. */
+/** An expression that lists every value of every field is shorter than this. */
 const MAX_CHARACTERS = 1000;
 
 /** Five fields (minute first), six fields (second first), or an alias such as `@daily`. Throws INVALID_SCHEDULE. */
@@ -82,13 +73,11 @@ function parse(expression: string): CronFields {
     );
   }
   const six = parts.length === 6 ? parts : ['0', ...parts];
-  const fields = CRON_FIELDS.map((field, index) => {
-    return [field, parseField(expression, field, six[index] ?? '')] as const;
-  });
+  const fields = CRON_FIELDS.map((field, index) => [field, parseField(expression, field, six[index] ?? '')]);
   return Object.fromEntries(fields) as CronFields;
 }
 
-/** If it has none, a constraint may set other seconds than 0. */
+/** Without a field for seconds, a constraint may set seconds other than 0. */
 export function hasSeconds(expression: string): boolean {
   return expression.trim().split(/\s+/).length === 6;
 }
@@ -96,29 +85,28 @@ export function hasSeconds(expression: string): boolean {
 function parseField(expression: string, field: CronField, text: string): FieldValues {
   const any = text === '*' || (text === '?' && (field === 'day' || field === 'weekday'));
   const items = any ? ['*'] : text.split(',');
-  const fault = items.map((item) => itemFault(field, item)).find((found) => found !== undefined);
-  if (fault !== undefined) throw invalid(expression, `its ${field} '${text}' ${fault}`);
+  const error = items.map((item) => findItemError(field, item)).find((found) => found !== undefined);
+  if (error !== undefined) throw invalid(expression, `its ${field} '${text}' ${error}`);
   const numbers = items
     .filter((item) => !isLast(field, item))
-    .flatMap((item) => numbersOf(expression, field, item));
+    .flatMap((item) => parseItem(expression, field, item))
+    .map((value) => (field === 'weekday' ? value % 7 : value));
   return {
-    values: [...new Set(numbers.map((value) => (field === 'weekday' ? value % 7 : value)))].sort(
-      (a, b) => a - b,
-    ),
+    values: [...new Set(numbers)].sort((a, b) => a - b),
     any,
-    open: any || text.split(',').some((item) => item.startsWith('*')),
+    open: items.some((item) => item.startsWith('*')),
     last: items.some((item) => isLast(field, item)),
   };
 }
 
 /** An item is `*`, a value or a range, each with an optional step, or `L` for the last day of the month. */
-function itemFault(field: CronField, item: string): string | undefined {
-  const { atom, max } = FIELDS[field];
+function findItemError(field: CronField, item: string): string | undefined {
   if (isLast(field, item)) return undefined;
+  const { value, max } = FIELDS[field];
   const [range = '', step, ...more] = item.split('/');
   const ends = range.split('-');
   const wellFormed =
-    more.length === 0 && (range === '*' || (ends.length <= 2 && ends.every((end) => atom.test(end))));
+    more.length === 0 && (range === '*' || (ends.length <= 2 && ends.every((end) => value.test(end))));
   if (!wellFormed) return "is not a value, a range '1-5', a step '*/5' or a list of these";
   if (step !== undefined && !(/^\d+$/.test(step) && Number(step) >= 1 && Number(step) <= max)) {
     return `has the step '${step}', expected a number from 1 to ${max}`;
@@ -131,10 +119,11 @@ function isLast(field: CronField, item: string): boolean {
 }
 
 /** Parses each item alone, so that errors name it. cron-parser also rejects lists with repeated values. */
-function numbersOf(expression: string, field: CronField, item: string): number[] {
+function parseItem(expression: string, field: CronField, item: string): number[] {
   const alone = CRON_FIELDS.map((other) => (other === field ? item : '*')).join(' ');
   try {
-    const values: readonly unknown[] = CronExpressionParser.parse(alone).fields[PARSER_NAMES[field]].values;
+    const values: readonly unknown[] =
+      CronExpressionParser.parse(alone).fields[FIELDS[field].parserName].values;
     return values.filter((value) => typeof value === 'number');
   } catch (error) {
     throw invalid(expression, `its ${field} '${item}' is invalid: ${toError(error).message}`);

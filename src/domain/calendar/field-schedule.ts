@@ -1,5 +1,6 @@
 import { didYouMean } from '../did-you-mean.js';
 import { ChronosError } from '../errors.js';
+import { isRecord } from '../language.js';
 import { jsonText } from '../text.js';
 
 // A value, '*', a step '*/15', a range '9-17', or a list of these.
@@ -23,13 +24,13 @@ export interface FieldSchedule {
 
 type FieldName = keyof FieldSchedule;
 
-export interface ParsedField {
+interface ParsedField {
   readonly matches: (value: number) => boolean;
   /** Starts with `*`: a frequency, not a fixed time. */
   readonly open: boolean;
 }
 
-export type ParsedFields = Readonly<Record<FieldName, ParsedField>>;
+type ParsedFields = Readonly<Record<FieldName, ParsedField>>;
 
 const BOUNDS: Record<FieldName, readonly [number, number]> = {
   minutes: [0, 59],
@@ -45,34 +46,33 @@ const ANYTHING: ParsedField = { matches: () => true, open: true };
 
 /** Throws INVALID_SCHEDULE with all problems. */
 export function parseFields(input: unknown): ParsedFields {
-  if (typeof input !== 'object' || input === null || Array.isArray(input)) {
+  if (!isRecord(input)) {
     throw new ChronosError(
       'INVALID_SCHEDULE',
       'a field schedule must be an object like { minutes: 0, hours: 2 }',
     );
   }
-  const faults: string[] = [];
+  const errors: string[] = [];
   const parsed = new Map<string, ParsedField>();
+  const names = Object.keys(BOUNDS) as FieldName[];
   for (const [key, pattern] of Object.entries(input)) {
     if (pattern === undefined) continue;
-    if (!Object.hasOwn(BOUNDS, key))
-      faults.push(`${key} is not a field${didYouMean(key, Object.keys(BOUNDS))}`);
-    else parsed.set(key, parseField(key as FieldName, pattern, faults));
+    const name = names.find((known) => known === key);
+    if (name === undefined) errors.push(`${key} is not a field${didYouMean(key, names)}`);
+    else parsed.set(name, parseField(name, pattern, errors));
   }
-  if (parsed.size === 0 && faults.length === 0)
-    faults.push(`it needs one of ${Object.keys(BOUNDS).join(', ')}`);
-  if (faults.length > 0)
-    throw new ChronosError('INVALID_SCHEDULE', `invalid field schedule: ${faults.join('; ')}`);
-  const names = Object.keys(BOUNDS) as FieldName[];
+  if (parsed.size === 0 && errors.length === 0) errors.push(`it needs one of ${names.join(', ')}`);
+  if (errors.length > 0)
+    throw new ChronosError('INVALID_SCHEDULE', `invalid field schedule: ${errors.join('; ')}`);
   return Object.fromEntries(names.map((name) => [name, parsed.get(name) ?? ANYTHING])) as ParsedFields;
 }
 
-function parseField(name: FieldName, pattern: unknown, faults: string[]): ParsedField {
+function parseField(name: FieldName, pattern: unknown, errors: string[]): ParsedField {
   const items = String(typeof pattern === 'number' || typeof pattern === 'string' ? pattern : '').split(',');
   const tests = items.map((item) => parseItem(name, item.trim()));
   if (tests.some((test) => test === undefined)) {
     const [min, max] = BOUNDS[name];
-    faults.push(
+    errors.push(
       `${name} must be a number from ${min} to ${max}, '*', a step like '*/5', a range like '${min}-${max}' or a list of these, got ${jsonText(pattern)}`,
     );
   }
@@ -84,23 +84,16 @@ function parseField(name: FieldName, pattern: unknown, faults: string[]): Parsed
 
 function parseItem(name: FieldName, item: string): ((value: number) => boolean) | undefined {
   const [min, max] = BOUNDS[name];
-  const inBounds = (value: number): boolean => value >= min && value <= max;
-  // Sunday is 0, and a pattern may write it as 7.
-  const orSunday = (test: (value: number) => boolean): ((value: number) => boolean) =>
-    name === 'wday' ? (value) => test(value) || (value === 0 && test(7)) : test;
   if (item === '*') return () => true;
   const step = /^\*\/(\d+)$/.exec(item)?.[1];
   if (step !== undefined) {
     return Number(step) >= 1 && Number(step) <= max ? (value) => value % Number(step) === 0 : undefined;
   }
-  const [, first, last = first] = /^(\d+)(?:\s*-\s*(\d+))?$/.exec(item) ?? [];
-  if (
-    first === undefined ||
-    !inBounds(Number(first)) ||
-    !inBounds(Number(last)) ||
-    Number(first) > Number(last)
-  ) {
-    return undefined;
-  }
-  return orSunday((value) => value >= Number(first) && value <= Number(last));
+  const match = /^(\d+)(?:\s*-\s*(\d+))?$/.exec(item);
+  const first = Number(match?.[1]);
+  const last = Number(match?.[2] ?? first);
+  if (!(min <= first && first <= last && last <= max)) return undefined;
+  const isInRange = (value: number): boolean => value >= first && value <= last;
+  // Sunday is 0, and a pattern may write it as 7.
+  return name === 'wday' ? (value) => isInRange(value) || (value === 0 && isInRange(7)) : isInRange;
 }

@@ -1,24 +1,24 @@
+import { DAY_MS } from '../duration.js';
+import { memoize } from '../language.js';
 import type { ZoneSegment } from './time-zone.js';
 
-// Wall times are what the clocks of a zone show, as milliseconds, as if it were UTC. Matches are whole seconds.
+// A wall time is what a clock in the zone shows, in milliseconds as if the zone were UTC. Matches are whole seconds.
 
 const SECOND_MS = 1000;
-const DAY_MS = 86_400_000;
 
-/** The wall times that match a rule. Lists are sorted. */
+/** Sorted; months are 1–12. */
+export type TimeValues = Readonly<Record<'second' | 'minute' | 'hour' | 'month', readonly number[]>>;
+
+/** The wall times that match a rule. */
 export interface TimeFields {
-  readonly seconds: readonly number[];
-  readonly minutes: readonly number[];
-  readonly hours: readonly number[];
-  /** 1–12. */
-  readonly months: readonly number[];
-  /** Called only for days of these months, with the wall date as if it were UTC. */
+  readonly values: TimeValues;
+  /** Called only for days of matching months, with the wall date as if it were UTC. */
   readonly isDay: (date: Date) => boolean;
-  /** The parts of the day that count, in order. */
+  /** The parts of the day in which a time may match, in order. */
   readonly windows: readonly TimeWindow[];
 }
 
-/** The first and the last second of the day that count. */
+/** Its first and last second of the day, both included. */
 export type TimeWindow = readonly [first: number, last: number];
 
 export const WHOLE_DAY: TimeWindow = [0, DAY_MS / SECOND_MS - 1];
@@ -57,11 +57,9 @@ export function searchInterval(fields: TimeFields, every: number, anchor: number
   const stepFrom = (instant: number): number =>
     anchor + Math.max(0, Math.ceil((instant - anchor) / every)) * every;
   const apart = greatestCommonDivisor(every, DAY_MS);
-  const possibleByOffset = new Map<number, boolean>();
+  const isPossible = memoize((offset: number) => canEverMatch(fields, anchor + offset, apart));
   return ({ start, offset }, after, last) => {
-    const isPossible = possibleByOffset.get(offset) ?? canEverMatch(fields, anchor + offset, apart);
-    possibleByOffset.set(offset, isPossible);
-    if (!isPossible) return undefined;
+    if (!isPossible(offset)) return undefined;
     for (let instant = stepFrom(Math.max(start, after + 1)); instant <= last;) {
       const shown = Math.floor((instant + offset) / SECOND_MS) * SECOND_MS;
       const wall = nextWall(fields, shown, last + offset);
@@ -79,7 +77,7 @@ function nextWall(fields: TimeFields, from: number, limit: number): number | und
   let second = Math.ceil((from - day) / SECOND_MS);
   while (day <= limit) {
     const date = new Date(day);
-    if (!fields.months.includes(date.getUTCMonth() + 1)) {
+    if (!fields.values.month.includes(date.getUTCMonth() + 1)) {
       day = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
       second = 0;
       continue;
@@ -104,19 +102,19 @@ function canEverMatch(fields: TimeFields, wall: number, apart: number): boolean 
 
 function nextSecondOfDay(fields: TimeFields, from: number): number | undefined {
   for (const [first, last] of fields.windows) {
-    const found = nextSecondInAnyWindow(fields, Math.max(from, first));
+    const found = nextSecondInAnyWindow(fields.values, Math.max(from, first));
     if (found !== undefined && found <= last) return found;
   }
   return undefined;
 }
 
-function nextSecondInAnyWindow({ hours, minutes, seconds }: TimeFields, from: number): number | undefined {
-  for (const hour of hours) {
+function nextSecondInAnyWindow(values: TimeValues, from: number): number | undefined {
+  for (const hour of values.hour) {
     if (hour * 3600 + 3599 < from) continue;
-    for (const minute of minutes) {
+    for (const minute of values.minute) {
       const start = hour * 3600 + minute * 60;
       if (start + 59 < from) continue;
-      for (const second of seconds) if (start + second >= from) return start + second;
+      for (const second of values.second) if (start + second >= from) return start + second;
     }
   }
   return undefined;

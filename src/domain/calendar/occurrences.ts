@@ -1,3 +1,4 @@
+import { DAY_MS } from '../duration.js';
 import { ChronosError } from '../errors.js';
 import { integer, parse } from '../validation.js';
 import { searchFixed, searchRecurring, type SegmentSearch, searchInterval } from './occurrence-search.js';
@@ -9,7 +10,7 @@ export interface Occurrences {
   next(after: Date): Date | null;
 }
 
-const FIVE_YEARS_MS = 5 * 366 * 86_400_000;
+const FIVE_YEARS_MS = 5 * 366 * DAY_MS;
 const MAX_PREVIEWED = 10_000;
 
 /** `anchor` is the start of `every` intervals. Throws INVALID_SCHEDULE. */
@@ -30,13 +31,14 @@ export function occurrencesOf(rule: Rule, anchor: Date): Occurrences {
   };
 }
 
-/** The next `count` occurrences after the instant, at most `left`. */
+/** The next `count` occurrences after `from`, but not more than the `left` runs that `maxRuns` allows. */
 export function nextRuns(occurrences: Occurrences, count: number, from: Date, left = Infinity): Date[] {
   parse(integer(0, MAX_PREVIEWED), count, 'nextRuns() count', 'INVALID_ARGUMENT');
   const runs: Date[] = [];
-  for (let at: Date | null = from; at !== null && runs.length < Math.min(count, left);) {
-    at = occurrences.next(at);
-    if (at !== null) runs.push(at);
+  while (runs.length < Math.min(count, left)) {
+    const at = occurrences.next(runs.at(-1) ?? from);
+    if (at === null) break;
+    runs.push(at);
   }
   return runs;
 }

@@ -1,13 +1,14 @@
+import { DAY_MS } from '../duration.js';
 import { ChronosError } from '../errors.js';
 import { CRON_FIELDS, type CronField, type CronFields, hasSeconds, parseCron } from './cron.js';
 import { type FieldSchedule, parseFields } from './field-schedule.js';
 import { secondsOfDay } from './frequencies.js';
-import { type TimeFields, type TimeWindow, WHOLE_DAY } from './occurrence-search.js';
+import { type TimeFields, type TimeValues, type TimeWindow, WHOLE_DAY } from './occurrence-search.js';
 
-/** Values that a field must have in addition to what the base of the rule requires. */
+/** Allowed values per field, in addition to what `cron`, `fields` or `every` requires. */
 export type Constraints = Partial<Record<CronField, readonly number[]>>;
 
-/** When a schedule is due, as it is stored. One of `cron`, `fields` and `every` is its base; the rest narrows it. */
+/** When a schedule is due. Exactly one of `cron`, `fields` and `every` is set; the other properties narrow it. */
 export interface Rule {
   readonly cron?: string;
   /** Fields of `cron` that are only a default: a constraint replaces them. */
@@ -16,7 +17,7 @@ export interface Rule {
   /** Milliseconds of real time between two occurrences. */
   readonly every?: number;
   readonly constraints?: Constraints;
-  /** `['09:00', '17:30']`, both included; past midnight when the second is the earlier one. */
+  /** `['09:00', '17:30']`, both included. If the second is earlier than the first, the period ends the next day. */
   readonly between?: readonly [string, string];
   /** Days without occurrences: `'2026-12-24'`, or `'12-25'` for every year. */
   readonly except?: readonly string[];
@@ -26,21 +27,20 @@ export interface Rule {
 }
 
 /** The wall times that match a rule. */
-export interface CompiledRule extends TimeFields {
+interface CompiledRule extends TimeFields {
   /** The rule names times of day, not a frequency: each occurs once a day, also when clocks change. */
   readonly isFixed: boolean;
 }
 
-/** What the base of a rule requires, before constraints narrow it. */
+/** What `cron`, `fields` or `every` requires, before constraints narrow it. */
 interface Base {
-  readonly values: Readonly<Record<'second' | 'minute' | 'hour' | 'month', readonly number[]>>;
+  readonly values: TimeValues;
   readonly isDay: (date: Date) => boolean;
   /** Fields written with a star: a frequency, not a time. */
   readonly open: ReadonlySet<CronField>;
 }
 
-const DAY_MS = 86_400_000;
-const ALL: Base['values'] = {
+const ALL: TimeValues = {
   second: range(0, 59),
   minute: range(0, 59),
   hour: range(0, 23),
@@ -51,18 +51,11 @@ const ALL: Base['values'] = {
 export function compileRule(rule: Rule): CompiledRule {
   const base = compileBase(rule);
   const constraints = rule.constraints ?? {};
-  const narrow = (field: keyof Base['values']): readonly number[] => {
-    const allowed = constraints[field];
-    return allowed === undefined
-      ? base.values[field]
-      : base.values[field].filter((value) => allowed.includes(value));
-  };
   const except = new Set(rule.except);
   return {
-    seconds: narrow('second'),
-    minutes: narrow('minute'),
-    hours: narrow('hour'),
-    months: narrow('month'),
+    values: timeValues((field) =>
+      base.values[field].filter((value) => constraints[field]?.includes(value) ?? true),
+    ),
     isDay: (date) => {
       if (!base.isDay(date)) return false;
       if (constraints.day?.includes(date.getUTCDate()) === false) return false;
@@ -100,15 +93,8 @@ function cronBase(expression: string, { constraints = {}, overridable = [] }: Ru
   const replaceable = hasSeconds(expression) ? overridable : ['second' as const, ...overridable];
   const isReplaced = (field: CronField): boolean =>
     constraints[field] !== undefined && replaceable.includes(field);
-  const values = (field: keyof Base['values']): readonly number[] =>
-    isReplaced(field) ? ALL[field] : fields[field].values;
   return {
-    values: {
-      second: values('second'),
-      minute: values('minute'),
-      hour: values('hour'),
-      month: values('month'),
-    },
+    values: timeValues((field) => (isReplaced(field) ? ALL[field] : fields[field].values)),
     isDay: cronDays(fields, isReplaced('day'), isReplaced('weekday')),
     open: new Set(CRON_FIELDS.filter((field) => fields[field].open)),
   };
@@ -151,6 +137,10 @@ function fieldBase(schedule: FieldSchedule, anySecond: boolean): Base {
       ...(fields.hours.open ? ['hour' as const] : []),
     ]),
   };
+}
+
+function timeValues(get: (field: keyof TimeValues) => readonly number[]): TimeValues {
+  return { second: get('second'), minute: get('minute'), hour: get('hour'), month: get('month') };
 }
 
 function range(first: number, last: number): number[] {

@@ -1,11 +1,12 @@
 import { type Duration, parseDuration } from '../duration.js';
 import { ChronosError } from '../errors.js';
+import { tryOr } from '../language.js';
 
-// Two copies of this package may be loaded, in which case `instanceof` fails: these errors carry a brand.
+// Branded, because `instanceof` fails when two copies of this package are loaded.
 const CANCEL = Symbol.for('chronos.CancelJob');
 const SNOOZE = Symbol.for('chronos.SnoozeJob');
 
-/** Thrown by a handler: the job ends CANCELLED, no attempt is counted. */
+/** Throw it in a handler to end the job as CANCELLED. It does not count as an attempt. */
 export class CancelJob extends Error {
   override readonly name = 'CancelJob';
   readonly [CANCEL] = true;
@@ -15,7 +16,7 @@ export class CancelJob extends Error {
   }
 }
 
-/** Thrown by a handler: the job runs again after the delay, no attempt is counted. */
+/** Throw it in a handler to run the job again after the delay. It does not count as an attempt. */
 export class SnoozeJob extends Error {
   override readonly name = 'SnoozeJob';
   readonly [SNOOZE] = true;
@@ -37,25 +38,15 @@ export function isSnoozeJob(thrown: unknown): thrown is SnoozeJob {
 }
 
 function isBranded(thrown: unknown, brand: symbol): boolean {
-  try {
-    return typeof thrown === 'object' && thrown !== null && brand in thrown;
-  } catch {
-    // A proxy may throw here.
-    return false;
-  }
+  return tryOr(() => typeof thrown === 'object' && thrown !== null && brand in thrown, false);
 }
 
 /**
- * A job that can never succeed: it fails without a retry. Recognized by its class and not by its code, because a handler
- * may throw errors with the same code that do not concern its own job.
+ * The job can never succeed: it fails without a retry. Recognized by class and not by code, because a handler may throw
+ * errors with the same code that do not concern its own job.
  */
 export class UnrecoverableError extends ChronosError {}
 
 export function isUnrecoverableError(thrown: unknown): thrown is Error {
-  try {
-    return thrown instanceof UnrecoverableError;
-  } catch {
-    // A proxy may throw here.
-    return false;
-  }
+  return tryOr(() => thrown instanceof UnrecoverableError, false);
 }

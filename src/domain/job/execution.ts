@@ -26,33 +26,15 @@ export interface ExecutionDocument {
   expiresAt: Date;
 }
 
-function executionId(jobId: string, fence: number): string {
-  return `${jobId}:${fence}`;
-}
-
 /** The fields that do not come from the job. */
-export type AttemptRecord = Pick<
+type AttemptRecord = Omit<
   ExecutionDocument,
-  'lockToken' | 'workerId' | 'startedAt' | 'finishedAt' | 'duration' | 'outcome' | 'error' | 'log'
+  '_id' | 'jobId' | 'taskType' | 'queue' | 'attempt' | 'fence' | 'expiresAt'
 >;
 
-/** The row of an attempt; `job` as it was while it ran. It expires after `retention` milliseconds. */
-export function executionRow(job: JobDocument, ran: AttemptRecord, retention: number): ExecutionDocument {
-  return {
-    _id: executionId(job._id, job.fence),
-    jobId: job._id,
-    taskType: job.taskType,
-    queue: job.queue,
-    attempt: job.attempts + 1,
-    fence: job.fence,
-    lockToken: ran.lockToken,
-    workerId: ran.workerId,
-    startedAt: ran.startedAt,
-    finishedAt: ran.finishedAt,
-    duration: ran.duration,
-    outcome: ran.outcome,
-    error: ran.error,
-    log: ran.log,
-    expiresAt: new Date(ran.finishedAt.getTime() + retention),
-  };
+/** The row of an attempt; `job` as it was while it ran. The row expires after `retention` milliseconds. */
+export function executionRow(job: JobDocument, record: AttemptRecord, retention: number): ExecutionDocument {
+  const { _id: jobId, taskType, queue, fence } = job;
+  const identity = { _id: `${jobId}:${fence}`, jobId, taskType, queue, attempt: job.attempts + 1, fence };
+  return { ...identity, ...record, expiresAt: new Date(record.finishedAt.getTime() + retention) };
 }

@@ -1,25 +1,15 @@
 import type { StoredError } from '../errors.js';
 import type { RetryPolicy } from './backoff.js';
 
-export const JOB_STATUSES = [
-  'PENDING',
-  'SCHEDULED',
-  'QUEUED',
-  'RUNNING',
-  'COMPLETED',
-  'FAILED',
-  'CANCELLED',
-] as const;
-
-export type JobStatus = (typeof JOB_STATUSES)[number];
-
 /** In these statuses a worker owns the job. */
-export const LOCKED_STATUSES = ['QUEUED', 'RUNNING'] as const satisfies readonly JobStatus[];
+export const LOCKED_STATUSES = ['QUEUED', 'RUNNING'] as const;
 
 /** A job leaves these statuses only by an explicit retry. */
-export const FINISHED_STATUSES = ['COMPLETED', 'FAILED', 'CANCELLED'] as const satisfies readonly JobStatus[];
-
+export const FINISHED_STATUSES = ['COMPLETED', 'FAILED', 'CANCELLED'] as const;
 export type FinishedStatus = (typeof FINISHED_STATUSES)[number];
+
+export const JOB_STATUSES = ['PENDING', 'SCHEDULED', ...LOCKED_STATUSES, ...FINISHED_STATUSES] as const;
+export type JobStatus = (typeof JOB_STATUSES)[number];
 
 export function isFinished(status: JobStatus): status is FinishedStatus {
   return (FINISHED_STATUSES as readonly JobStatus[]).includes(status);
@@ -35,6 +25,8 @@ export interface Hold {
   reason: string | null;
   at: Date;
 }
+
+export type CancelRequest = Hold;
 
 /** One run of a task type, as it is stored. */
 export interface JobDocument {
@@ -64,13 +56,13 @@ export interface JobDocument {
   /** Limit for all attempts together, from the first start, in milliseconds. */
   maxRunningTime: number | null;
 
-  /** The schedule that created it, and the occurrence it was created for. */
+  /** The schedule that created the job, and the occurrence it was created for. */
   schedule: string | null;
   scheduledFor: Date | null;
   userId: string | null;
 
   held: Hold | null;
-  /** Why a filter skipped it. */
+  /** Why a filter skipped the job. */
   skipReason: string | null;
   cancelRequested: CancelRequest | null;
 
@@ -94,63 +86,44 @@ export interface JobDocument {
   resultCut: boolean;
   error: StoredError | null;
 
-  /** The span that dispatched it, as a W3C `traceparent`; absent without tracing and in jobs of schedules. */
+  /** The span that dispatched the job, as a W3C `traceparent`; absent without tracing and in jobs of schedules. */
   trace?: string;
 
   /** Identifies the insert: after a lost reply, our own job is not mistaken for a duplicate. */
   nonce: string;
 }
 
-/** The fields of a new job; all others have the same initial values. */
-export type NewJob = Pick<
-  JobDocument,
-  | '_id'
-  | 'taskType'
-  | 'queue'
-  | 'priority'
-  | 'payload'
-  | 'nextRunAt'
-  | 'createdAt'
-  | 'retries'
-  | 'timeout'
-  | 'maxRunningTime'
-  | 'nonce'
-> &
-  Partial<Pick<JobDocument, 'schedule' | 'scheduledFor' | 'userId' | 'held'>>;
+/** The values that every new job starts with. */
+const INITIAL_FIELDS = {
+  fence: 0,
+  attempts: 0,
+  crashes: 0,
+  lostWhileQueued: 0,
+  skipReason: null,
+  cancelRequested: null,
+  lockedBy: null,
+  lockedUntil: null,
+  lockToken: null,
+  settledToken: null,
+  settledBy: null,
+  queuedAt: null,
+  startedAt: null,
+  finishedAt: null,
+  progress: null,
+  result: null,
+  resultCut: false,
+  error: null,
+} satisfies Partial<JobDocument>;
+
+const DEFAULTS = { schedule: null, scheduledFor: null, userId: null, held: null };
+
+type NewJob = Omit<JobDocument, 'status' | keyof typeof INITIAL_FIELDS | keyof typeof DEFAULTS> &
+  Partial<Pick<JobDocument, keyof typeof DEFAULTS>>;
 
 /** A job that was never claimed. It is PENDING if it is held. */
 export function newJob(fields: NewJob): JobDocument {
-  return {
-    schedule: null,
-    scheduledFor: null,
-    userId: null,
-    held: null,
-    ...fields,
-    status: fields.held == null ? 'SCHEDULED' : 'PENDING',
-    fence: 0,
-    attempts: 0,
-    crashes: 0,
-    lostWhileQueued: 0,
-    skipReason: null,
-    cancelRequested: null,
-    lockedBy: null,
-    lockedUntil: null,
-    lockToken: null,
-    settledToken: null,
-    settledBy: null,
-    queuedAt: null,
-    startedAt: null,
-    finishedAt: null,
-    progress: null,
-    result: null,
-    resultCut: false,
-    error: null,
-  };
-}
-
-export interface CancelRequest {
-  reason: string | null;
-  at: Date;
+  const status = fields.held == null ? 'SCHEDULED' : 'PENDING';
+  return { ...DEFAULTS, ...fields, ...INITIAL_FIELDS, status };
 }
 
 /** A job that may have killed its process. It is never prefetched, and a process runs one at a time. */

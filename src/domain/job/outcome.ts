@@ -5,7 +5,7 @@ import { isCancelJob, isSnoozeJob } from './control-flow.js';
 import type { JobDocument } from './job.js';
 import { type TransitionName, TRANSITIONS } from './transitions.js';
 
-/** The result of an attempt. The executor returns it, the settler writes it. */
+/** The result of an attempt: returned by the executor, written by the settler. */
 export type Outcome =
   | { kind: 'completed'; result: unknown }
   | { kind: 'retry'; error: Error; nextRunAt: Date }
@@ -39,11 +39,11 @@ export type AbortKind = 'timeout' | 'ranTooLong' | 'lockLost' | 'cancelled' | 's
 export type HandlerEnding =
   | { kind: 'returned'; value: unknown }
   | { kind: 'threw'; thrown: unknown }
-  /** It did not run, because the job can never succeed: its payload is invalid, or a limit has passed. */
-  | { kind: 'refused'; error: Error }
-  /** It did not run, because a filter skipped the job. */
+  /** The handler was not called, because the job can never succeed: an invalid payload, or maxRunningTime has passed. */
+  | { kind: 'rejected'; error: Error }
+  /** The handler was not called, because a filter skipped the job. */
   | { kind: 'skipped'; reason: string }
-  /** It did not end in time after its signal was aborted. */
+  /** The handler did not end within the grace time after its signal was aborted. */
   | { kind: 'stuck' };
 
 export interface OutcomeInput {
@@ -63,7 +63,7 @@ export interface OutcomeInput {
  */
 export function resolveOutcome(input: OutcomeInput): Outcome {
   const { ending, abort, now } = input;
-  if (ending.kind === 'refused') return { kind: 'failed', error: ending.error };
+  if (ending.kind === 'rejected') return { kind: 'failed', error: ending.error };
   if (ending.kind === 'threw' && isCancelJob(ending.thrown))
     return { kind: 'cancelled', reason: ending.thrown.message };
   if (ending.kind === 'threw' && isSnoozeJob(ending.thrown)) {
@@ -88,31 +88,26 @@ export function resolveOutcome(input: OutcomeInput): Outcome {
   }
 }
 
-function resolveFailure({ abort, job, now, random, ...rest }: OutcomeInput, error: Error): Outcome {
+function resolveFailure({ abort, job, policy, now, random }: OutcomeInput, error: Error): Outcome {
   const attempt = job.attempts + 1;
-  const policy = rest.policy();
-  if (abort?.kind === 'ranTooLong' || attempt >= policy.max) return { kind: 'failed', error };
-  const nextRunAt = new Date(now.getTime() + backoffDelay(policy, attempt, random));
-  return exceedsMaxRunningTime(job, nextRunAt)
-    ? { kind: 'failed', error }
-    : { kind: 'retry', error, nextRunAt };
+  const retries = policy();
+  if (abort?.kind === 'ranTooLong' || attempt >= retries.max) return { kind: 'failed', error };
+  const nextRunAt = new Date(now.getTime() + backoffDelay(retries, attempt, random));
+  if (exceedsMaxRunningTime(job, nextRunAt)) return { kind: 'failed', error };
+  return { kind: 'retry', error, nextRunAt };
 }
 
 /** True if at this time all attempts together have taken longer than the job's limit. */
 export function exceedsMaxRunningTime(
-  job: Pick<JobDocument, 'firstStartedAt' | 'maxRunningTime'>,
+  { firstStartedAt, maxRunningTime }: Pick<JobDocument, 'firstStartedAt' | 'maxRunningTime'>,
   at: Date,
 ): boolean {
-  return (
-    job.maxRunningTime !== null &&
-    job.firstStartedAt !== undefined &&
-    at.getTime() >= job.firstStartedAt.getTime() + job.maxRunningTime
-  );
+  if (maxRunningTime === null || firstStartedAt === undefined) return false;
+  return at.getTime() >= firstStartedAt.getTime() + maxRunningTime;
 }
 
-export function maxRunningTimeError(limit: number): ChronosError {
-  return new ChronosError(
-    'JOB_RAN_TOO_LONG',
-    `all attempts of the job together exceeded its maxRunningTime of ${limit} ms`,
-  );
+export function maxRunningTimeError({ maxRunningTime }: Pick<JobDocument, 'maxRunningTime'>): ChronosError {
+  const limit = maxRunningTime ?? 0;
+  const message = `all attempts of the job together exceeded its maxRunningTime of ${limit} ms`;
+  return new ChronosError('JOB_RAN_TOO_LONG', message);
 }

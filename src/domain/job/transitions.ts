@@ -1,4 +1,4 @@
-import type { JobStatus } from './job.js';
+import { FINISHED_STATUSES as FINISHED, type JobStatus, LOCKED_STATUSES as LOCKED } from './job.js';
 
 export interface Transition {
   readonly from: readonly JobStatus[];
@@ -16,69 +16,35 @@ export const TRANSITIONS = {
   claim: { from: ['SCHEDULED'], to: 'RUNNING', fence: 1, meaning: 'a worker claims it into a free slot' },
   buffer: { from: ['SCHEDULED'], to: 'QUEUED', fence: 1, meaning: 'a worker prefetches it' },
   begin: { from: ['QUEUED'], to: 'RUNNING', fence: 0, meaning: 'a prefetched job has started' },
-  complete: { from: ['QUEUED', 'RUNNING'], to: 'COMPLETED', fence: 0, meaning: 'the handler returned' },
-  fail: { from: ['QUEUED', 'RUNNING'], to: 'FAILED', fence: 0, meaning: 'the last attempt failed' },
-  retryLater: {
-    from: ['QUEUED', 'RUNNING'],
-    to: 'SCHEDULED',
-    fence: 0,
-    meaning: 'an attempt failed, another follows',
-  },
-  snooze: {
-    from: ['QUEUED', 'RUNNING'],
-    to: 'SCHEDULED',
-    fence: 0,
-    meaning: 'the handler asked to run later',
-  },
+  complete: { from: LOCKED, to: 'COMPLETED', fence: 0, meaning: 'the handler returned' },
+  fail: { from: LOCKED, to: 'FAILED', fence: 0, meaning: 'the last attempt failed' },
+  retryLater: { from: LOCKED, to: 'SCHEDULED', fence: 0, meaning: 'an attempt failed, another follows' },
+  snooze: { from: LOCKED, to: 'SCHEDULED', fence: 0, meaning: 'the handler asked to run later' },
   stopRunning: {
-    from: ['QUEUED', 'RUNNING'],
+    from: LOCKED,
     to: 'CANCELLED',
     fence: 0,
     meaning: 'its worker cancelled it, because the handler or a person asked for it',
   },
-  skip: {
-    from: ['QUEUED', 'RUNNING'],
-    to: 'CANCELLED',
-    fence: 0,
-    meaning: 'a filter of its definition skipped it',
-  },
-  giveBack: {
-    from: ['QUEUED', 'RUNNING'],
-    to: 'SCHEDULED',
-    fence: 1,
-    meaning: 'its worker released it unfinished',
-  },
+  skip: { from: LOCKED, to: 'CANCELLED', fence: 0, meaning: 'a filter of its definition skipped it' },
+  giveBack: { from: LOCKED, to: 'SCHEDULED', fence: 1, meaning: 'its worker released it unfinished' },
   cancel: {
     from: ['PENDING', 'SCHEDULED', 'QUEUED'],
     to: 'CANCELLED',
     fence: 1,
     meaning: 'a person cancelled it before it ran',
   },
-  recover: { from: ['QUEUED', 'RUNNING'], to: 'SCHEDULED', fence: 1, meaning: 'its lock expired' },
+  recover: { from: LOCKED, to: 'SCHEDULED', fence: 1, meaning: 'its lock expired' },
   recoverFailed: { from: ['RUNNING'], to: 'FAILED', fence: 1, meaning: 'its lock expired too often' },
   recoverCancelled: {
-    from: ['QUEUED', 'RUNNING'],
+    from: LOCKED,
     to: 'CANCELLED',
     fence: 1,
     meaning: 'its lock expired after a cancel was requested',
   },
   hold: { from: ['SCHEDULED'], to: 'PENDING', fence: 0, meaning: 'a person holds it' },
   unhold: { from: ['PENDING'], to: 'SCHEDULED', fence: 0, meaning: 'a person lets it run again' },
-  retry: {
-    from: ['COMPLETED', 'FAILED', 'CANCELLED'],
-    to: 'SCHEDULED',
-    fence: 1,
-    meaning: 'a person runs a finished job again',
-  },
+  retry: { from: FINISHED, to: 'SCHEDULED', fence: 1, meaning: 'a person runs a finished job again' },
 } as const satisfies Record<string, Transition>;
 
 export type TransitionName = keyof typeof TRANSITIONS;
-
-/** The transitions that allow this change; none means it is illegal. */
-export function explainChange(from: JobStatus, to: JobStatus, fenceIncrease: number): TransitionName[] {
-  const names = Object.keys(TRANSITIONS) as TransitionName[];
-  return names.filter((name) => {
-    const transition: Transition = TRANSITIONS[name];
-    return transition.from.includes(from) && transition.to === to && transition.fence === fenceIncrease;
-  });
-}

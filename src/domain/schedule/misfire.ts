@@ -4,16 +4,16 @@ import { occurrenceId, type PendingRun, type PendingSkip, type ScheduleDocument 
 
 /** An occurrence that is at most this late is not a misfire. */
 const ON_TIME_MS = 60_000;
-/** Counting the skipped occurrences stops here. */
+/** Skipped occurrences are counted up to this number. */
 const MAX_COUNTED = 1000;
 
 /** The occurrences up to now that still run, and those that the misfire policy skips. */
 export function selectDueRuns(
-  { _id, nextRunAt, misfire }: Pick<ScheduleDocument, '_id' | 'nextRunAt' | 'misfire'>,
+  { _id, isActive, nextRunAt, misfire }: Pick<ScheduleDocument, '_id' | 'isActive' | 'nextRunAt' | 'misfire'>,
   occurrences: Occurrences,
   now: Date,
 ): { runs: PendingRun[]; skips: PendingSkip[] } {
-  if (nextRunAt === null || nextRunAt > now) return { runs: [], skips: [] };
+  if (!isActive || nextRunAt === null || nextRunAt > now) return { runs: [], skips: [] };
   const onTimeFrom = new Date(now.getTime() - ON_TIME_MS);
   const onTime = [...occurrencesWithin(occurrences, later(nextRunAt, onTimeFrom), now)];
   const oldest = later(nextRunAt, new Date(now.getTime() - misfire.within));

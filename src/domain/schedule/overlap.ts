@@ -1,7 +1,7 @@
 import { type ActiveRun, pendingSkip, runsOf, singleOccurrence, waitingBehind } from './pending.js';
 import type { Overlap, PendingEntry, PendingRun, ScheduleDocument, SkipReason } from './schedule.js';
 
-/** Runs that may wait for an earlier one to end; more are skipped. */
+/** At most this many runs wait for an earlier one to end; further ones are skipped. */
 const MAX_WAITING_RUNS = 1000;
 
 interface OverlapInput {
@@ -53,15 +53,14 @@ function acceptWhatFits({ due, waiting, runsLeft }: OverlapInput): OverlapDecisi
   };
 }
 
-/** The pending entries of a schedule after the overlap policy was applied, and its current run. */
-export interface OverlapResult {
+interface OverlapResult {
   pending: PendingEntry[];
   /** The new runs that will run. */
   accepted: readonly PendingRun[];
   active: string | null;
   /** The run to cancel, because a newer one replaces it. */
   cancel: string | null;
-  /** How many occurrences were counted as runs earlier and are now skipped. */
+  /** How many occurrences are skipped now that already counted toward `maxRuns`. */
   withdrawn: number;
 }
 

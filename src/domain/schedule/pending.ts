@@ -1,6 +1,6 @@
 import { occurrenceId, type PendingEntry, type PendingRun, type PendingSkip } from './schedule.js';
 
-/** The current run of a schedule, when it is not finished. */
+/** The current run of a schedule; it is not finished. */
 export interface ActiveRun {
   id: string;
   /** When it started, or was created if it has not started. */
@@ -12,7 +12,7 @@ export function pendingRun(scheduleId: string, at: Date, now: Date): PendingRun 
   return { kind: 'run', id: occurrenceId(scheduleId, at), at, since: now };
 }
 
-/** Occurrences that are skipped now; `active` is the run that was in the way, if any. */
+/** Occurrences that are skipped now; `active` is the run that they would have overlapped, if any. */
 export function pendingSkip(
   id: string,
   skipped: Pick<PendingSkip, 'at' | 'until' | 'count' | 'reason'>,

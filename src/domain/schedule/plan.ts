@@ -2,35 +2,21 @@ import type { Occurrences } from '../calendar/occurrences.js';
 import { selectDueRuns } from './misfire.js';
 import { activateNext, applyOverlapPolicy } from './overlap.js';
 import { type ActiveRun, runsOf } from './pending.js';
-import type { PendingEntry, PendingRun, ScheduleDocument } from './schedule.js';
+import type { PendingRun, ScheduleDocument } from './schedule.js';
+
+type PlannedFields = Pick<ScheduleDocument, 'nextRunAt' | 'lastRunAt' | 'runs' | 'pending' | 'active'>;
 
 /** What one planning round changes in a schedule. It is stored in one write; afterwards any process may execute it. */
-export interface Plan {
-  nextRunAt: Date | null;
-  lastRunAt: Date | null;
-  runs: number;
-  pending: PendingEntry[];
-  active: string | null;
+export interface Plan extends PlannedFields {
   /** The run to cancel, because a newer one replaces it. */
   cancel: string | null;
 }
 
-export type PlanInput = Pick<
-  ScheduleDocument,
-  | '_id'
-  | 'isActive'
-  | 'nextRunAt'
-  | 'lastRunAt'
-  | 'runs'
-  | 'maxRuns'
-  | 'pending'
-  | 'active'
-  | 'overlap'
-  | 'misfire'
->;
+export type PlanInput = PlannedFields &
+  Pick<ScheduleDocument, '_id' | 'isActive' | 'maxRuns' | 'overlap' | 'misfire'>;
 
 /**
- * Decides on every occurrence up to `now`. Pure: every process that sees the same document decides the same.
+ * Decides every occurrence up to `now`. Pure: every process that reads the same document makes the same plan.
  * The misfire policy selects which late occurrences still run, then the overlap policy is applied.
  */
 export function plan(
@@ -39,11 +25,9 @@ export function plan(
   active: ActiveRun | null,
   now: Date,
 ): Plan {
-  const { runs, skips } = schedule.isActive
-    ? selectDueRuns(schedule, occurrences, now)
-    : { runs: [], skips: [] };
+  const { runs, skips } = selectDueRuns(schedule, occurrences, now);
   const known = new Set([active?.id, ...runsOf(schedule.pending).map(({ id }) => id)]);
-  // A backfill or a pass for a given instant may have requested an occurrence before it was due.
+  // A backfill or a pass at a chosen instant may have requested an occurrence before it was due.
   const due = runs.filter(({ id }) => !known.has(id));
   const maxRuns = schedule.maxRuns ?? Infinity;
   const runsLeft = Math.max(0, maxRuns - schedule.runs);
@@ -59,7 +43,7 @@ export function plan(
   };
 }
 
-/** Adds a run that somebody triggered; null if the overlap policy skips it. */
+/** Adds a triggered run; null if the overlap policy skips it. */
 export function planTrigger(
   schedule: PlanInput,
   id: string,
@@ -70,12 +54,12 @@ export function planTrigger(
   const { accepted, withdrawn, ...result } = applyOverlapPolicy(schedule, [run], active, now);
   if (accepted.length === 0) return null;
   const { nextRunAt, lastRunAt } = schedule;
-  // An occurrence queued by a pass for a given instant was not counted, so this can go below zero.
+  // An occurrence queued by a pass at a chosen instant was not counted, so the difference can be negative.
   const runs = Math.max(0, schedule.runs - withdrawn);
   return { nextRunAt, lastRunAt, runs, ...result };
 }
 
-/** Adds past occurrences that somebody requested. They run one after another unless runs may overlap. */
+/** Adds the past occurrences of a backfill. They run one after another unless runs may overlap. */
 export function planBackfill(
   schedule: PlanInput,
   runs: readonly PendingRun[],

@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { Rule } from '../calendar/rule.js';
+import { DAY_MS } from '../duration.js';
 import type { RetryPolicy } from '../job/backoff.js';
+import { isRecord } from '../language.js';
 
 export const OVERLAPS = ['allow', 'skip', 'queue', 'replace'] as const;
 /** What happens to an occurrence while an earlier run of its schedule is not finished. */
 export type Overlap = (typeof OVERLAPS)[number];
 
 export const MISFIRES = ['skip', 'once', 'all'] as const;
-/** What happens to occurrences that no worker was there for in time. */
+/** What happens to occurrences that no worker enqueued in time. */
 export interface Misfire {
   policy: (typeof MISFIRES)[number];
   /** Occurrences older than this many milliseconds are skipped under every policy. */
@@ -60,12 +62,12 @@ export interface PendingSkip {
   id: string;
   /** The first occurrence that is skipped. */
   at: Date;
-  /** Those from `at` up to this instant, exclusive, are skipped. */
+  /** Occurrences from `at` up to this instant, exclusive, are skipped. */
   until: Date;
-  /** How many; null if there were too many to count. */
+  /** How many were skipped; null if there were too many to count. */
   count: number | null;
   reason: SkipReason;
-  /** The run that was active, and for how many milliseconds it had been running. */
+  /** The run that was active, and how long it had been running, in milliseconds. */
   activeId: string | null;
   runningFor: number | null;
   since: Date;
@@ -113,20 +115,20 @@ export interface SkipDocument extends Omit<PendingSkip, 'kind' | 'id'> {
   expiresAt: Date;
 }
 
-export const DEFAULT_MISFIRE: Misfire = { policy: 'once', within: 86_400_000, cap: 100 };
+export const DEFAULT_MISFIRE: Misfire = { policy: 'once', within: DAY_MS, cap: 100 };
 
 /** The job id of an occurrence. It is unique, so an occurrence cannot become two jobs. */
 export function occurrenceId(scheduleId: string, at: Date): string {
   return `${scheduleId}@${at.toISOString()}`;
 }
 
-/** The schedule that a job belongs to, read from the job id. Names never contain `@` or `!`. */
+/** The schedule in a job id. Names never contain `@` or `!`. */
 export function scheduleIdOf(jobId: string): string | undefined {
   const end = jobId.search(/[@!]/);
   return end === -1 ? undefined : jobId.slice(0, end);
 }
 
-/** A delay up to `jitter`, evenly spread. Derived from the job id, so every process computes the same. */
+/** An evenly distributed delay up to `jitter`, derived from the job id, so that every process computes the same one. */
 export function jitterOf(jobId: string, jitter: number): number {
   if (jitter === 0) return 0;
   const fraction = createHash('sha256').update(jobId).digest().readUIntBE(0, 6) / 2 ** 48;
@@ -136,9 +138,7 @@ export function jitterOf(jobId: string, jitter: number): number {
 /** Equal for equal values, whatever the order of their keys. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) =>
-    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
+    isRecord(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
   );
 }
 

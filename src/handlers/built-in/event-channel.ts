@@ -1,66 +1,62 @@
-import { EventEmitter } from 'eventemitter3';
 import { didYouMean } from '../../domain/did-you-mean.js';
 import { ChronosError, toError } from '../../domain/errors.js';
-import { anything, name as eventName, object, parse, requiring } from '../../domain/validation.js';
+import { anything, matching, name as eventName, object, parse, requiring } from '../../domain/validation.js';
 import type { HandlerFunction, JobContext } from '../handler.js';
 import { parsePayload } from '../payload.js';
 
 export type ChannelListener = (data: unknown, job: JobContext) => unknown;
 
-type Collector = (found: ChannelListener[]) => void;
+const aFunction = matching('a function', (value) => typeof value === 'function');
+
+interface AddedListener {
+  readonly listener: ChannelListener;
+  readonly once: boolean;
+}
 
 /** The listeners of `event` jobs. Separate from the scheduler's own events, so that no job can forge one of those. */
 export class EventChannel {
-  readonly #emitter = new EventEmitter<Record<string, Collector>>();
-  readonly #collectors = new WeakMap<ChannelListener, Collector>();
+  readonly #added = new Map<string, AddedListener[]>();
 
   on(name: string, listener: ChannelListener): void {
-    this.#emitter.on(name, this.#collectorOf(name, listener));
+    this.#add(name, listener, false);
   }
 
   /** For one attempt of one job only. */
   once(name: string, listener: ChannelListener): void {
-    this.#emitter.once(name, this.#collectorOf(name, listener));
+    this.#add(name, listener, true);
   }
 
   off(name: string, listener: ChannelListener): void {
-    const collector = this.#collectors.get(listener);
-    if (collector !== undefined) this.#emitter.off(name, collector);
+    this.#keep(name, (added) => added.listener !== listener);
   }
 
-  /** The names that have a listener. */
+  /** The events that have a listener. */
   get names(): string[] {
-    return this.#emitter.eventNames();
+    return [...this.#added.keys()];
   }
 
-  /** The listeners of an event, in order; those added by `once` are removed. */
+  /** The listeners of an event, in order. Removes those added by `once`. */
   take(name: string): ChannelListener[] {
-    const found: ChannelListener[] = [];
-    this.#emitter.emit(name, found);
-    return found;
+    const listeners = this.#added.get(name)?.map(({ listener }) => listener) ?? [];
+    this.#keep(name, ({ once }) => !once);
+    return listeners;
   }
 
-  /** The emitter does not call the listener but a function that adds it to a list: the handler has to await it. */
-  #collectorOf(name: string, listener: ChannelListener): Collector {
+  #add(name: string, listener: ChannelListener, once: boolean): void {
     parse(eventName, name, 'the name of an event', 'INVALID_ARGUMENT');
-    if (typeof listener !== 'function') {
-      throw new ChronosError(
-        'INVALID_ARGUMENT',
-        `a listener of '${name}' must be a function, got ${typeof listener}`,
-      );
-    }
-    const collector = this.#collectors.get(listener) ?? ((found) => found.push(listener));
-    this.#collectors.set(listener, collector);
-    return collector;
+    parse(aFunction, listener, `the listener of '${name}'`, 'INVALID_ARGUMENT');
+    this.#added.set(name, [...(this.#added.get(name) ?? []), { listener, once }]);
+  }
+
+  #keep(name: string, isKept: (added: AddedListener) => boolean): void {
+    const kept = this.#added.get(name)?.filter(isKept) ?? [];
+    if (kept.length > 0) this.#added.set(name, kept);
+    else this.#added.delete(name);
   }
 }
 
-const eventPayload = requiring(
-  object<{ event: string; data: unknown }>({ event: eventName, data: anything }),
-  {
-    event: 'set it to the name of an event',
-  },
-);
+const payloadFields = object<{ event: string; data: unknown }>({ event: eventName, data: anything });
+const eventPayload = requiring(payloadFields, { event: 'set it to the name of an event' });
 
 /** Calls the listeners of an event, each with the data and the job, and waits for all of them. */
 export function eventHandler(channel: EventChannel): HandlerFunction<unknown> {

@@ -20,14 +20,14 @@ const NOT_PUBLIC_IPV4 = [
   ['240.0.0.0', 4],
 ] as const;
 
-/** Global unicast, NAT64, and IPv4 addresses written as IPv6. No other IPv6 address is public. */
+/** Global unicast, NAT64, and IPv4-mapped addresses. All other IPv6 addresses are not public. */
 const MAYBE_PUBLIC_IPV6 = [
   ['2000::', 3],
   ['64:ff9b::', 96],
   ['::ffff:0:0', 96],
 ] as const;
 
-/** Parts of these that are not public: protocol assignments with Teredo, and documentation. */
+/** Exceptions within the blocks above: protocol assignments (with Teredo) and documentation. */
 const NOT_PUBLIC_IPV6 = [
   ['2001::', 23],
   ['2001:db8::', 32],
@@ -81,7 +81,7 @@ export class HostAllowlist {
     }
     throw new ChronosError(
       'INVALID_OPTIONS',
-      `'${entry}' in urlHosts is not a host: set a name like 'intranet.example', without a port, ` +
+      `'${entry}' in urlHosts is not a host: use a name like 'intranet.example', without a port, ` +
         "an address like '10.0.0.7', or a block like '10.0.0.0/8'",
     );
   }
@@ -97,7 +97,7 @@ function isPrefix(bits: string | undefined, family: Family): boolean {
   return bits !== undefined && /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 'ipv4' ? 32 : 128);
 }
 
-/** Such as 10.0.0 or 0x7f000001: a URL converts it to an address, so it would never match as a name. */
+/** For example 10.0.0 or 0x7f000001: URL parsing converts these to addresses, so they would never match as names. */
 function isNumeric(name: string): boolean {
   return /(^|\.)(\d+|0x[\da-f]*)\.?$/i.test(name);
 }

@@ -7,7 +7,7 @@ import { UnrecoverableError } from '../../domain/job/control-flow.js';
 import type { HostAllowlist } from './host-allowlist.js';
 import { isHttp, withoutCredentials } from './url-payload.js';
 
-/** One request; a redirect leads to the next one. */
+/** One request of a chain of redirects. */
 export interface Hop {
   readonly url: URL;
   readonly method: string;
@@ -25,21 +25,21 @@ export async function sendRequest(
   signal: AbortSignal,
 ): Promise<http.IncomingMessage> {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
-  // There is no lookup for an address.
-  if (isIP(host) !== 0 && !hosts.allowsAddress(host)) throw refused(host, host);
+  // Node does not look up an IP address, so guardedLookup() is not called.
+  if (isIP(host) !== 0 && !hosts.allowsAddress(host)) throw addressNotAllowed(host, host);
   const { request } = url.protocol === 'https:' ? https : http;
   return new Promise((resolveWith, reject) => {
     const sent = request(url, { method, headers, signal, agent: false, lookup: guardedLookup(hosts) });
     sent.once('response', resolveWith);
-    // Not `once`: an error after the response must not be uncaught.
+    // Not `once`: a second error would have no listener and crash the process.
     sent.on('error', reject);
-    // There is no error event when the server switches to another protocol.
+    // No error is emitted when the server switches to another protocol.
     sent.once('close', () => reject(new Error('the connection was closed')));
     sent.end(body);
   });
 }
 
-/** Resolves a name to those of its addresses that jobs may reach. */
+/** A DNS lookup that returns only addresses that jobs may reach. */
 export function guardedLookup(hosts: HostAllowlist): LookupFunction {
   return (host, options, callback) => {
     resolve(host, { ...options, all: true }, (error, found) => {
@@ -48,14 +48,15 @@ export function guardedLookup(hosts: HostAllowlist): LookupFunction {
         ? found
         : found.filter(({ address }) => hosts.allowsAddress(address));
       const [first] = allowed;
-      if (first === undefined) return callback(refused(host, ...found.map(({ address }) => address)), []);
+      if (first === undefined)
+        return callback(addressNotAllowed(host, ...found.map(({ address }) => address)), []);
       if (options.all === true) callback(null, allowed);
       else callback(null, first.address, first.family);
     });
   };
 }
 
-function refused(host: string, ...addresses: string[]): ChronosError {
+function addressNotAllowed(host: string, ...addresses: string[]): ChronosError {
   const is = addresses.includes(host) ? `${host} is` : `${host} resolves to ${addresses.join(', ')},`;
   return new UnrecoverableError(
     'URL_REFUSED',
@@ -87,7 +88,7 @@ function redirectTarget(from: URL, location: string): URL {
   if (!URL.canParse(location, from.href)) {
     throw new ChronosError(
       'URL_FAILED',
-      `${showUrl(from)} redirects to something that is not a URL: ask its owner, or request the target itself`,
+      `${showUrl(from)} redirects to a Location that is not a valid URL: request the target directly`,
     );
   }
   const url = withoutCredentials(new URL(location, from));
@@ -100,7 +101,7 @@ function redirectTarget(from: URL, location: string): URL {
   if (from.protocol === 'https:' && url.protocol === 'http:') {
     throw new UnrecoverableError(
       'URL_REFUSED',
-      `${showUrl(from)} redirects from https to ${showUrl(url)}, which is not encrypted: request that URL itself if you mean it`,
+      `${showUrl(from)} redirects from https to ${showUrl(url)}, which is not encrypted: to allow that, request the http URL directly`,
     );
   }
   return url;

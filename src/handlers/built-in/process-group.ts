@@ -20,21 +20,21 @@ export interface ShellCommand {
 const TERM_GRACE_MS = 2000;
 /** After SIGKILL, only processes of other users and those stuck in the kernel are left. */
 const KILL_GRACE_MS = 1000;
-/** How long background processes that a child left behind may take to end by themselves. */
+/** How long background processes may keep running after the child has exited. */
 const LINGER_MS = 500;
 const CHECK_INTERVAL_MS = 20;
 const MIN_CHECKS = 5;
-/** The process table is read only at every tenth check: it is long on some machines. */
+/** Reading the process table is slow on machines with many processes. */
 const CHECKS_PER_TABLE_READ = 10;
 
-export interface Exit {
+interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
 
 type Child = ChildProcessByStdio<null, Readable, Readable>;
 
-/** Killed when the worker exits. Otherwise the next owner of the job would run at the same time. */
+/** Killed when the worker exits; otherwise they would still run when another worker retries the job. */
 const runningGroups = new Set<ProcessGroup>();
 
 function killRunningGroups(): void {
@@ -42,9 +42,9 @@ function killRunningGroups(): void {
 }
 
 /**
- * A child process and all processes it starts. The child leads its own process group, so that one signal reaches its
- * children too. The id of the group cannot be reused while a member is alive; once the group was found to be gone, it is
- * never signalled again.
+ * A child process and all processes it starts. The child leads its own process group, so one signal reaches all of
+ * them. The operating system may reuse the id of a group without members, so a group that is gone is never signaled
+ * again.
  */
 export class ProcessGroup {
   readonly stdout = new BoundedOutput();
@@ -66,7 +66,7 @@ export class ProcessGroup {
     this.#pipesClosed = new Promise((resolve) => child.once('close', resolve)).then(
       () => (this.#hasOpenPipes = false),
     );
-    // Read to the end, even if the output is dropped: a full pipe would block the child.
+    // Reads everything, even what is dropped: a full pipe would block the child.
     child.stdout.on('data', (chunk: Buffer) => this.stdout.add(chunk));
     child.stderr.on('data', (chunk: Buffer) => this.stderr.add(chunk));
     // A broken pipe must not crash the worker.
@@ -79,11 +79,11 @@ export class ProcessGroup {
   static async start({ file, args, cwd }: ShellCommand, env: NodeJS.ProcessEnv): Promise<ProcessGroup> {
     const child = spawn(file, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     await once(child, 'spawn');
-    if (child.pid === undefined) throw new Error('a process without an id');
+    if (child.pid === undefined) throw new Error('the child process has no id');
     return new ProcessGroup(child, child.pid);
   }
 
-  /** Sends SIGTERM to all processes, and SIGKILL to those that are left after the grace time. */
+  /** Sends SIGTERM to all processes, and SIGKILL to those still alive after the grace time. */
   async terminate(): Promise<void> {
     this.send('SIGTERM');
     if (!(await this.#goneWithin(TERM_GRACE_MS))) {
@@ -94,9 +94,9 @@ export class ProcessGroup {
   }
 
   /**
-   * Call this after the exit. The job ends with its child, so no timeout and no cancel would reach background processes
-   * that the child left in the group: they get a moment to end and are then killed. A daemon that is meant to stay must
-   * leave the group with setsid; its output is lost.
+   * Call this after the exit. The job ends with the child, and then no timeout or cancel can reach background processes
+   * in the group: they get a moment to end and are then killed. A daemon that should keep running must leave the group
+   * with setsid; its output is lost.
    */
   async finish(): Promise<void> {
     await waitAtMost(systemClock, CHECK_INTERVAL_MS, this.#pipesClosed);
@@ -110,20 +110,20 @@ export class ProcessGroup {
     try {
       process.kill(-this.#pid, signal);
     } catch (error) {
-      // EPERM: it is alive, as another user.
+      // EPERM means alive, but owned by another user.
       this.#isAlive = (error as NodeJS.ErrnoException).code !== 'ESRCH';
     }
     return this.#isAlive;
   }
 
-  /** Checks a few times even after the deadline: a blocked event loop may have missed the end of the process. */
+  /** Checks a few times even after the deadline: while the event loop was blocked, the exit was not seen. */
   async #goneWithin(ms: number, and: () => boolean = () => true): Promise<boolean> {
     const deadline = systemClock.monotonic() + ms;
     for (let checks = 1; checks <= MIN_CHECKS || systemClock.monotonic() < deadline; checks++) {
       if (!this.send(0) && and()) return true;
       await systemClock.sleep(CHECK_INTERVAL_MS);
       if (checks % CHECKS_PER_TABLE_READ === 0 && this.#isAlive && (await hasOnlyZombies(this.#pid))) {
-        // In case a process was started while the table was read.
+        // A process may have started while the table was read.
         this.send('SIGKILL');
         this.#isAlive = false;
       }
@@ -140,8 +140,8 @@ export class ProcessGroup {
 }
 
 /**
- * True if the group has members and all of them are zombies. In a container whose first process is the worker, nobody
- * reaps orphans: they stay in the process table, and `kill` reports them as alive. False where there is no /proc.
+ * True if the group has members and all of them are zombies. If the worker is the first process of a container,
+ * orphans are never reaped: they stay in the process table, and `kill` reports them as alive. False without /proc.
  */
 export async function hasOnlyZombies(group: number): Promise<boolean> {
   const ids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));

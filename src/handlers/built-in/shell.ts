@@ -22,19 +22,19 @@ export interface ShellResult {
   readonly stdout: string;
   /** The first 64 KiB. */
   readonly stderr: string;
-  /** True when one of them was longer. */
+  /** True if one of them was longer. */
   readonly cut: boolean;
 }
 
-export interface ShellHandlerOptions {
-  /** Absolute paths of the files that a payload may name. */
-  readonly files: readonly string[];
-  /** The worker's environment; a child process gets only a few harmless variables of it. */
-  readonly environment: Environment;
-}
-
-/** Handles payloads from outside the code: runs the listed files and nothing else. */
-export function shellHandler({ files, environment }: ShellHandlerOptions): HandlerFunction<unknown> {
+/**
+ * The built-in task type `shell`, whose payloads may come from outside the code: runs only `files` (absolute paths). A
+ * child process gets only a few harmless variables of the worker's environment.
+ */
+export function shellHandler(options: {
+  files: readonly string[];
+  environment: Environment;
+}): HandlerFunction<unknown> {
+  const { files, environment } = options;
   return (payload, job) => {
     const command = parseShellPayload(payload);
     assertAllowedFile(command.file, files);
@@ -44,8 +44,8 @@ export function shellHandler({ files, environment }: ShellHandlerOptions): Handl
 }
 
 /**
- * Runs a command to its end. Throws `SHELL_FAILED` unless the exit code is 0, and the reason of the job's signal if that
- * was aborted. The command and its children are dead by then.
+ * Runs a command and waits for its exit. Throws `SHELL_FAILED` unless the exit code is 0, and the signal's reason if the
+ * job is aborted. In every case the command and its children have ended.
  */
 export async function runShell(
   command: ShellCommand,
@@ -53,7 +53,11 @@ export async function runShell(
   environment: Environment,
 ): Promise<ShellResult> {
   job.signal.throwIfAborted();
-  const group = await start(command, variablesOf(command, job, environment));
+  const own: Record<(typeof OWN_VARIABLES)[number], string> = {
+    CHRONOS_JOB_ID: job.id,
+    CHRONOS_FENCE: String(job.fence),
+  };
+  const group = await start(command, { ...inheritedEnvironment(environment), ...command.env, ...own });
   const exit = await Promise.race([group.exit, aborted(job.signal)]);
   if (exit === 'aborted') {
     await group.terminate();
@@ -62,7 +66,7 @@ export async function runShell(
   await group.finish();
   const { stdout, stderr } = group;
   for (const [name, { dropped }] of Object.entries({ stdout, stderr })) {
-    if (dropped > 0) job.log(`${name} was cut: its last ${dropped} bytes are not kept`);
+    if (dropped > 0) job.log(`${name} was truncated: its last ${dropped} bytes are not stored`);
   }
   if (exit.code === 0) {
     const cut = stdout.dropped > 0 || stderr.dropped > 0;
@@ -71,7 +75,7 @@ export async function runShell(
   const how =
     exit.code === null
       ? `was killed by ${exit.signal ?? 'a signal'}`
-      : `ended with exit code ${exit.code}, not 0`;
+      : `exited with code ${exit.code}, expected 0`;
   const output = stderr.end === '' ? 'it wrote nothing to stderr' : `the end of its stderr:\n${stderr.end}`;
   throw new ChronosError('SHELL_FAILED', `'${command.file}' ${how}; ${output}`);
 }
@@ -85,7 +89,7 @@ async function start(command: ShellCommand, env: NodeJS.ProcessEnv): Promise<Pro
     const where = cwd === undefined ? '' : ` in '${cwd}'`;
     const why: Record<string, string> = {
       ENOENT: `there is no such file${cwd === undefined ? '' : ', or no such directory'} on this worker`,
-      EACCES: 'the user of this worker may not execute it: is it a file, with the mode for that?',
+      EACCES: 'the user of this worker may not execute it: check that it is a file with execute permission',
     };
     throw new ChronosError(
       'SHELL_FAILED',
@@ -93,18 +97,6 @@ async function start(command: ShellCommand, env: NodeJS.ProcessEnv): Promise<Pro
       { cause: error },
     );
   }
-}
-
-function variablesOf(
-  { env }: ShellCommand,
-  { id, fence }: JobContext,
-  environment: Environment,
-): NodeJS.ProcessEnv {
-  const own: Record<(typeof OWN_VARIABLES)[number], string> = {
-    CHRONOS_JOB_ID: id,
-    CHRONOS_FENCE: String(fence),
-  };
-  return { ...inheritedEnvironment(environment), ...env, ...own };
 }
 
 function aborted(signal: AbortSignal): Promise<'aborted'> {
@@ -118,14 +110,14 @@ function assertAllowedFile(file: string, files: readonly string[]): void {
   if (!path.isAbsolute(file) || path.normalize(file) !== file) {
     throw new UnrecoverableError(
       'SHELL_REFUSED',
-      `'${file}' is not an absolute path in its shortest form: ` +
-        "name the file as the Scheduler option shellFiles does, such as '/usr/bin/rsync'",
+      `'${file}' is not a normalized absolute path: ` +
+        "write it as in the Scheduler option shellFiles, such as '/usr/bin/rsync'",
     );
   }
   if (!files.includes(file)) {
     throw new UnrecoverableError(
       'SHELL_REFUSED',
-      `this worker does not run '${file}' for a payload from outside its code: ` +
+      `this worker may not run '${file}' for a payload from outside its code: ` +
         'to allow it, add it to the Scheduler option shellFiles',
     );
   }
@@ -137,7 +129,7 @@ function assertAllowedVariables({ env = {} }: ShellCommand): void {
   throw new UnrecoverableError(
     'SHELL_REFUSED',
     `a payload from outside the code must not set ${rejected.join(', ')}, which can make an allowed file ` +
-      'run another: leave it out, or set it in a script and allow that',
+      'run other code: leave it out, or set it in a script and allow that script',
   );
 }
 
@@ -159,18 +151,18 @@ const SHELL = '/bin/sh';
 const OWN_VARIABLES = ['CHRONOS_JOB_ID', 'CHRONOS_FENCE'] as const;
 
 const EXPECTED =
-  "['file', 'argument', …], { file, args, cwd, env }, or, for a text that a shell reads, { shell, cwd, env }";
+  "['file', 'argument', …], { file, args, cwd, env }, or { shell, cwd, env } for a shell command line";
 
-const words = listOf(possiblyEmptyText, { min: 0 });
-const surroundings = { cwd: text(), env: textMap(findVariableError) };
+const strings = listOf(possiblyEmptyText, { min: 0 });
+const commonFields = { cwd: text(), env: textMap(findVariableError) };
 const fileCommand = requiring(
   object<Required<ShellCommand>>({
-    ...surroundings,
+    ...commonFields,
     file: text(),
     args: {
-      ...words,
+      ...strings,
       read: (value, at, errors) => {
-        if (Array.isArray(value)) return words.read(value, at, errors);
+        if (Array.isArray(value)) return strings.read(value, at, errors);
         errors.push(`${at} must be a list of strings, got ${kindOf(value)}`);
         return undefined;
       },
@@ -180,22 +172,22 @@ const fileCommand = requiring(
 );
 const shellCommand = requiring(
   object<{ shell: string; cwd: string; env: Readonly<Record<string, string>> }>(
-    { ...surroundings, shell: text() },
+    { ...commonFields, shell: text() },
     {
       rejected: {
-        file: `cannot be combined with payload.shell, which runs ${SHELL}: leave one of them out`,
-        args: 'cannot be combined with payload.shell: write the arguments into its text, or use payload.file',
+        file: `cannot be combined with payload.shell, which runs ${SHELL}: leave one of the two out`,
+        args: 'cannot be combined with payload.shell: write the arguments into the command line, or use payload.file',
       },
     },
   ),
-  { shell: 'set it to a text that a shell reads' },
+  { shell: 'set it to a shell command line' },
 );
 
 const command: Shape<ShellCommand> = {
   schema: {},
   read: (payload, at, errors) => {
     if (Array.isArray(payload) && payload.length > 0) {
-      const [file = '', ...args] = words.read(payload, at, errors) ?? [];
+      const [file = '', ...args] = strings.read(payload, at, errors) ?? [];
       if (payload[0] === '') errors.push(`${at}[0] must not be empty`);
       return { file, args };
     }
@@ -214,7 +206,7 @@ export function parseShellPayload(payload: unknown): ShellCommand {
     throw new UnrecoverableError(
       'SHELL_REFUSED',
       'the payload is a plain string, which is not passed to a shell: dispatch the file and its arguments ' +
-        "as a list, ['ls', '-la'], or ask for a shell by name, { shell: 'ls -la | wc -l' }",
+        "as a list, ['ls', '-la'], or request a shell explicitly, { shell: 'ls -la | wc -l' }",
     );
   }
   return parsePayload(command, payload, EXPECTED);
@@ -222,6 +214,6 @@ export function parseShellPayload(payload: unknown): ShellCommand {
 
 function findVariableError(name: string): string | undefined {
   if (name === '' || /[=\0]/.test(name))
-    return 'is not a valid name of a variable: it is empty or contains = or NUL';
+    return 'is not a valid variable name: it is empty or contains = or NUL';
   return (OWN_VARIABLES as readonly string[]).includes(name) ? 'is set by Chronos: leave it out' : undefined;
 }

@@ -15,12 +15,11 @@ import {
 } from '../../domain/validation.js';
 import { parsePayload } from '../payload.js';
 
-/** The request that a payload describes. */
 export interface UrlRequest {
-  /** Without user and password: those are sent as a header. */
+  /** Without user and password, which are sent as a header. */
   readonly url: URL;
   readonly method: string;
-  /** Names are in lower case. */
+  /** With names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
   /** Statuses that count as success; undefined for 200 to 299. */
@@ -30,7 +29,7 @@ export interface UrlRequest {
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 const EXPECTED = 'a URL, or { url, method, headers, body, expect }';
 
-/** Headers that are computed. `expect` would let the server delay the body. */
+/** Headers that Node sets. `expect` would let the server delay the body. */
 const CONNECTION_HEADERS = [
   ...['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'],
   ...['host', 'content-length', 'expect'],
@@ -51,7 +50,7 @@ const body: Shape<unknown> = {
   read: (value, path, errors) => {
     const copied = copyPlainData(value, path);
     if ('copy' in copied) return copied.copy;
-    for (const { path: at, fault } of copied.faults) errors.push(`${at} ${fault}`);
+    errors.push(...copied.errors);
     return undefined;
   },
 };
@@ -72,7 +71,7 @@ const fields = requiring(
 );
 
 const request = refine(fields, ({ url, method = 'GET', headers = {}, body, expect }, path, errors) => {
-  // MongoDB returns null for a body that was never set.
+  // A stored payload may have null for a body that was not set.
   const hasBody = body !== undefined && body !== null;
   if (hasBody && (method === 'GET' || method === 'HEAD'))
     errors.push(`${path}.body cannot be sent with ${method}: set ${path}.method to 'POST', for example`);
@@ -97,7 +96,7 @@ function findUrlError(value: unknown): string | undefined {
   if (url !== undefined && isHttp(url)) return undefined;
   const received =
     url !== undefined
-      ? `one that starts with ${url.protocol}`
+      ? `a URL that starts with ${url.protocol}`
       : typeof value === 'string'
         ? 'a string that is not a URL'
         : kindOf(value);
@@ -112,7 +111,7 @@ export function withoutCredentials(url: URL): URL {
   return Object.assign(new URL(url), { username: '', password: '', hash: '' });
 }
 
-/** Sent as a header, because a redirect to another origin drops those. */
+/** Sent as a header, because redirects to another origin drop credential headers. */
 function basicAuth({ username, password }: URL): Record<string, string> {
   if (username === '' && password === '') return {};
   const credentials = `${unescape(username)}:${unescape(password)}`;
@@ -127,7 +126,7 @@ function toLowerCaseNames(
   const entries = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
   const lowerCase = Object.fromEntries(entries);
   if (Object.keys(lowerCase).length < entries.length)
-    errors.push(`${path} has a name twice, in upper and lower case: leave one of them out`);
+    errors.push(`${path} has the same name in upper and lower case: leave one of the two out`);
   return lowerCase;
 }
 
@@ -140,6 +139,6 @@ function findHeaderError(key: string, value: string): string | undefined {
     validateHeaderValue(name, value);
     return undefined;
   } catch {
-    return 'is not a valid header: its name or its value has characters that HTTP forbids';
+    return 'is not a valid header: its name or value contains characters that HTTP does not allow';
   }
 }

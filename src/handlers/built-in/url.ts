@@ -11,15 +11,10 @@ export interface UrlResult {
   readonly headers: { readonly 'content-type'?: string };
   /** The first 64 KiB, read as UTF-8. */
   readonly body: string;
-  /** True when the body was longer. */
+  /** True if the body was longer. */
   readonly cut: boolean;
   /** How many redirects were followed. */
   readonly redirects: number;
-}
-
-export interface UrlHandlerOptions {
-  /** Names, addresses and blocks that are not public but that jobs may reach. */
-  readonly hosts: readonly string[];
 }
 
 const MAX_REDIRECTS = 3;
@@ -27,15 +22,16 @@ const MAX_REDIRECTS = 3;
 const MAX_BYTES = 1024 * 1024;
 const MAX_SHOWN_BODY = 500;
 
-export function urlHandler({ hosts }: UrlHandlerOptions): HandlerFunction<unknown> {
+/** The built-in task type `url`. `hosts`: names, addresses and blocks that jobs may reach although they are not public. */
+export function urlHandler({ hosts }: { hosts: readonly string[] }): HandlerFunction<unknown> {
   const allowlist = new HostAllowlist(hosts);
   return (payload, job) => runUrl(parseUrlPayload(payload), job, allowlist);
 }
 
-/** Throws `URL_REFUSED`, `URL_FAILED`, or the reason of the job's signal if that was aborted. */
-export async function runUrl(request: UrlRequest, job: JobContext, hosts: HostAllowlist): Promise<UrlResult> {
+/** Throws `URL_REFUSED`, `URL_FAILED`, or the signal's reason if the job is aborted. */
+async function runUrl(request: UrlRequest, job: JobContext, hosts: HostAllowlist): Promise<UrlResult> {
   job.signal.throwIfAborted();
-  let hop: Hop = { ...request, headers: { 'user-agent': 'chronos', ...request.headers, ...ownHeaders(job) } };
+  let hop: Hop = { ...request, headers: { 'user-agent': 'chronos', ...request.headers, ...jobHeaders(job) } };
   try {
     for (let redirects = 0; ; redirects++) {
       const response = await sendRequest(hop, hosts, job.signal);
@@ -44,7 +40,7 @@ export async function runUrl(request: UrlRequest, job: JobContext, hosts: HostAl
       if (next === undefined) return await readResult(request, hop, response, redirects);
       response.destroy();
       if (redirects === MAX_REDIRECTS) {
-        throw failed(hop, `is redirect number ${redirects + 1}, and only ${MAX_REDIRECTS} are followed`);
+        throw failed(hop, `redirects again, but at most ${MAX_REDIRECTS} redirects are followed`);
       }
       hop = next;
     }
@@ -55,8 +51,8 @@ export async function runUrl(request: UrlRequest, job: JobContext, hosts: HostAl
   }
 }
 
-/** A job's id may be any text; characters that a header cannot contain are percent-encoded. */
-function ownHeaders({ id, fence }: JobContext): Record<string, string> {
+/** Percent-encodes characters of the job's id that a header cannot contain. */
+function jobHeaders({ id, fence }: JobContext): Record<string, string> {
   return {
     'idempotency-key': id.replace(/[^\x21-\x24\x26-\x7e]/gu, encodeURIComponent),
     'x-chronos-fence': String(fence),
@@ -81,7 +77,7 @@ async function readResult(
   const { statusCode: status = 0, headers } = response;
   if (!isExpected(request, status)) {
     const expected = request.expect?.join(', ') ?? '200 to 299';
-    throw failed(hop, `answered ${status}, expected ${expected}; ${showBody(body.text)}`);
+    throw failed(hop, `returned ${status}, expected ${expected}; ${showBody(body.text)}`);
   }
   const type = headers['content-type'];
   return {

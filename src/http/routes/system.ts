@@ -2,90 +2,63 @@ import type { PruneCounts } from '../../maintenance/pruner.js';
 import { route, type Route } from '../route.js';
 import { emptyRequest } from '../schemas/schema.js';
 import { definitions } from '../schemas/schedules.js';
-import {
-  auditPage,
-  auditQuery,
-  collected,
-  configuration,
-  findings,
-  pruneBody,
-  pruned,
-  queues,
-  statusView,
-  workers,
-} from '../schemas/system.js';
+import * as schemas from '../schemas/system.js';
 
 const NOTHING_PRUNED: PruneCounts = { finished: 0, orphans: 0, expired: 0 };
 
 export const systemRoutes: readonly Route[] = [
-  route({
-    method: 'GET',
-    path: '/status',
+  route('GET /status', {
     operationId: 'readStatus',
     summary: 'Queues, workers, counts and throughput at a glance',
-    response: statusView,
+    response: schemas.statusView,
     handle: ({ operations }) => operations.status(),
   }),
-  route({
-    method: 'GET',
-    path: '/queues',
+  route('GET /queues', {
     operationId: 'listQueues',
     summary: 'Queues with their counts, longest wait and throughput',
-    response: queues,
+    response: schemas.queues,
     handle: async ({ operations }) => ({ queues: await operations.listQueues() }),
   }),
-  route({
-    method: 'GET',
-    path: '/workers',
+  route('GET /workers', {
     operationId: 'listWorkers',
     summary: 'Worker processes of the last day, live ones first',
-    response: workers,
+    response: schemas.workers,
     handle: async ({ operations }) => ({ workers: await operations.listWorkers() }),
   }),
-  route({
-    method: 'GET',
-    path: '/doctor',
+  route('GET /doctor', {
     operationId: 'examine',
     summary: 'Problems of the installation, and what to do about them',
-    response: findings,
+    response: schemas.findings,
     handle: async ({ operations }) => {
       const found = await operations.doctor();
       return { isWell: found.every(({ level }) => level !== 'error'), findings: found };
     },
   }),
-  route({
-    method: 'GET',
-    path: '/definitions',
+  route('GET /definitions', {
     operationId: 'listDefinitions',
     summary: 'The schedules defined in the code of this worker, with their rules and next runs',
     response: definitions,
     handle: async ({ operations }) => ({ definitions: await operations.listDefinitions() }),
   }),
-  route({
-    method: 'GET',
-    path: '/configuration',
+  route('GET /configuration', {
     operationId: 'readConfiguration',
     summary: 'The options of this worker, without its connection string',
-    response: configuration,
+    response: schemas.configuration,
     handle: ({ operations }) => Promise.resolve(operations.configuration()),
   }),
-  route({
-    method: 'GET',
-    path: '/audit',
+  route('GET /audit', {
     operationId: 'listAudit',
     summary: 'Who did what, newest first',
-    query: auditQuery,
-    response: auditPage,
+    query: schemas.auditQuery,
+    response: schemas.auditPage,
     handle: ({ operations }, { query }) => operations.listAudit({ ...query }),
   }),
-  route({
-    method: 'POST',
-    path: '/prune',
+  route('POST /prune', {
     operationId: 'prune',
     summary:
       'Remove finished jobs past their retention; with olderThan also orphans and jobs with an expired lock that are older',
-    body: pruneBody,
-    response: pruned,
+    body: schemas.pruneBody,
+    response: schemas.pruned,
     audit: {
       before: ({ body: { olderThan, dryRun } }) =>
         dryRun === true
@@ -98,13 +71,11 @@ export const systemRoutes: readonly Route[] = [
         ? { ...NOTHING_PRUNED, matching: await scheduler.operations.countPrunable(olderThan) }
         : { ...(await scheduler.prune(olderThan)), matching: null },
   }),
-  route({
-    method: 'POST',
-    path: '/collect',
+  route('POST /collect', {
     operationId: 'collect',
     summary: 'Create the jobs of all due schedules, without running any',
     body: emptyRequest,
-    response: collected,
+    response: schemas.collected,
     audit: { before: () => ({}), after: ({ created }) => ({ counts: { created } }) },
     handle: ({ operations }) => operations.collect(),
   }),

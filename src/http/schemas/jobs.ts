@@ -11,7 +11,7 @@ import {
   pageShapes,
 } from '../../config/query-options.js';
 import { EXECUTION_OUTCOMES } from '../../domain/job/execution.js';
-import { anything, described, flag, integer, name, object } from '../../domain/validation.js';
+import * as v from '../../domain/validation.js';
 import type {
   ExecutionSummary,
   ExecutionView,
@@ -22,118 +22,103 @@ import type {
 import type { BulkAnswer } from '../../operations/bulk.js';
 import type { Explanation } from '../../operations/explain/explain.js';
 import type { ExecutionPage, JobPage } from '../../operations/lists.js';
-import {
-  anyValue,
-  boolean,
-  count,
-  date,
-  dictionary,
-  enumOf,
-  idParam,
-  list,
-  next,
-  nullable,
-  number,
-  openObject,
-  response,
-  type SchemaOf,
-  status,
-  storedError,
-  string,
-} from './schema.js';
-
-const outcome = enumOf(...EXECUTION_OUTCOMES);
+import type { DeadFilter } from '../../operations/operations.js';
+import type { Count } from '../../store/jobs/counts.js';
+import * as s from './schema.js';
 
 const executionProperties = {
-  id: string('`<job>:<fence>`'),
-  jobId: string(),
-  taskType: string(),
-  queue: string(),
-  attempt: number(),
-  fence: number(),
-  workerId: string(),
-  startedAt: date(),
-  finishedAt: date(),
-  duration: number('milliseconds'),
-  outcome,
-  error: storedError,
+  id: s.string('`<job>:<fence>`'),
+  jobId: s.string(),
+  taskType: s.string(),
+  queue: s.string(),
+  attempt: s.number(),
+  fence: s.number(),
+  workerId: s.string(),
+  startedAt: s.date(),
+  finishedAt: s.date(),
+  duration: s.number('milliseconds'),
+  outcome: s.enumOf(...EXECUTION_OUTCOMES),
+  error: s.storedError,
 };
 
-export const executionSummary = response<ExecutionSummary>(executionProperties);
-export const executionView = response<ExecutionView>({ ...executionProperties, log: list(string()) });
-export const executionPage = response<ExecutionPage>({ executions: list(executionSummary), next });
-
-export const executionQuery: SchemaOf<ExecutionFilterOptions & PageOptions> = executionQueryShape.schema;
-export const executionParams = idParam(jobId, '`<job>:<fence>`, percent-encoded');
-
-const jobProperties = {
-  id: string(),
-  taskType: string(),
-  queue: string(),
-  priority: number('lower is more urgent'),
-  status,
-  nextRunAt: date(),
-  createdAt: date(),
-  fence: number(),
-  attempts: number('failed attempts'),
-  crashes: number(),
-  abandoned: number(),
-  retries: nullable(openObject<NonNullable<JobView['retries']>>()),
-  timeout: nullable(number('milliseconds')),
-  maxRunningTime: nullable(number('milliseconds')),
-  schedule: nullable(string('the schedule that created it')),
-  scheduledFor: nullable(date()),
-  userId: nullable(string()),
-  held: nullable(response<NonNullable<JobView['held']>>({ reason: nullable(string()), at: date() })),
-  skipReason: nullable(string()),
-  cancelRequested: nullable(
-    response<NonNullable<JobView['cancelRequested']>>({ reason: nullable(string()), at: date() }),
-  ),
-  lockedBy: nullable(string()),
-  lockedUntil: nullable(date()),
-  settledBy: nullable(string()),
-  queuedAt: nullable(date()),
-  firstStartedAt: nullable(date()),
-  startedAt: nullable(date()),
-  finishedAt: nullable(date()),
-  progress: nullable(
-    response<NonNullable<JobView['progress']>>({ value: number(), note: nullable(string()), at: date() }),
-  ),
-  resultCut: boolean('true: the result is only the first part of its JSON text'),
-  error: storedError,
-  trace: string('W3C traceparent of the dispatch'),
-};
-
-export const jobSummary = response<JobSummary>(jobProperties, ['trace']);
-export const jobView = response<JobView>({ ...jobProperties, payload: anyValue, result: anyValue }, [
-  'trace',
-]);
-export const jobPage = response<JobPage>({ jobs: list(jobSummary), next });
-export const jobDetails = response<JobDetails>({ job: jobView, executions: list(executionView) });
-
-export const explanation = response<Explanation>({
-  jobId: string(),
-  status: nullable(status),
-  sentence: string('why it does not run, and when it will'),
-  gate: nullable(string('the check that keeps it from running')),
-  at: nullable(date('when that changes')),
-  checked: list(
-    response<Explanation['checked'][number]>({ gate: string(), passed: boolean(), sentence: string() }),
-  ),
+const executionSummary = s.response<ExecutionSummary>(executionProperties);
+export const executionView = s.response<ExecutionView>({ ...executionProperties, log: s.list(s.string()) });
+export const executionPage = s.response<ExecutionPage>({
+  executions: s.list(executionSummary),
+  next: s.next,
 });
 
-export type DeadFilter = Omit<JobFilterOptions, 'status'>;
+export const executionQuery: s.SchemaOf<ExecutionFilterOptions & PageOptions> = executionQueryShape.schema;
+export const executionParams = s.idParam(jobId, '`<job>:<fence>`, percent-encoded');
+
+const jobProperties = {
+  id: s.string(),
+  taskType: s.string(),
+  queue: s.string(),
+  priority: s.number('lower is more urgent'),
+  status: s.status,
+  nextRunAt: s.date(),
+  createdAt: s.date(),
+  fence: s.number(),
+  attempts: s.number('failed attempts'),
+  crashes: s.number(),
+  abandoned: s.number(),
+  retries: s.nullable(s.openObject<NonNullable<JobView['retries']>>()),
+  timeout: s.nullable(s.number('milliseconds')),
+  maxRunningTime: s.nullable(s.number('milliseconds')),
+  schedule: s.nullable(s.string('the schedule that created it')),
+  scheduledFor: s.nullable(s.date()),
+  userId: s.nullable(s.string()),
+  held: s.nullableObject<JobView['held']>({ reason: s.nullable(s.string()), at: s.date() }),
+  skipReason: s.nullable(s.string()),
+  cancelRequested: s.nullableObject<JobView['cancelRequested']>({
+    reason: s.nullable(s.string()),
+    at: s.date(),
+  }),
+  lockedBy: s.nullable(s.string()),
+  lockedUntil: s.nullable(s.date()),
+  settledBy: s.nullable(s.string()),
+  queuedAt: s.nullable(s.date()),
+  firstStartedAt: s.nullable(s.date()),
+  startedAt: s.nullable(s.date()),
+  finishedAt: s.nullable(s.date()),
+  progress: s.nullableObject<JobView['progress']>({
+    value: s.number(),
+    note: s.nullable(s.string()),
+    at: s.date(),
+  }),
+  resultCut: s.boolean('true: the result was too large; it is the beginning of its JSON text'),
+  error: s.storedError,
+  trace: s.string('W3C traceparent of the dispatch'),
+};
+
+const jobSummary = s.response<JobSummary>(jobProperties, ['trace']);
+const jobView = s.response<JobView>({ ...jobProperties, payload: s.anyValue, result: s.anyValue }, ['trace']);
+export const jobPage = s.response<JobPage>({ jobs: s.list(jobSummary), next: s.next });
+export const jobDetails = s.response<JobDetails>({ job: jobView, executions: s.list(executionView) });
+
+export const explanation = s.response<Explanation>({
+  jobId: s.string(),
+  status: s.nullable(s.status),
+  sentence: s.string('why the job does not run, and when it will'),
+  gate: s.nullable(s.string('the first check that fails')),
+  at: s.nullable(s.date('when that changes, if known')),
+  checked: s.objectList<Explanation['checked'][number]>({
+    gate: s.string(),
+    passed: s.boolean(),
+    sentence: s.string(),
+  }),
+});
 
 const { status: _, ...deadFilterShapes } = jobFilterShapes;
 
-export const jobParams = idParam(jobId, 'of a job, percent-encoded');
-export const jobQuery: SchemaOf<JobFilterOptions & PageOptions> = jobQueryShape.schema;
-export const deadQuery: SchemaOf<DeadFilter & PageOptions> = object({
+export const jobParams = s.idParam(jobId, 'of a job, percent-encoded');
+export const jobQuery: s.SchemaOf<JobFilterOptions & PageOptions> = jobQueryShape.schema;
+export const deadQuery: s.SchemaOf<DeadFilter & PageOptions> = v.object({
   ...deadFilterShapes,
   ...pageShapes,
 }).schema;
 
-/** A change of many jobs. */
 export interface BulkRequest<F> {
   filter?: F;
   all?: boolean;
@@ -143,41 +128,39 @@ export interface BulkRequest<F> {
 }
 
 const bulkShapes = {
-  all: described(flag, 'must be true if the filter is left out: the action applies to every job then'),
-  expected: described(
-    integer(0, 10_000),
-    'how many jobs a dry run found; if there are more by now, nothing is changed',
+  all: v.described(v.flag, 'required without a filter: true confirms that the action applies to every job'),
+  expected: v.described(
+    v.integer(0, 10_000),
+    'how many jobs a dry run found; if more match now, nothing is changed',
   ),
-  dryRun: described(flag, 'true: only count the jobs that would be changed'),
+  dryRun: v.described(v.flag, 'true: only count the jobs that would be changed'),
 };
 
-export const bulkBody: SchemaOf<BulkRequest<JobFilterOptions>> = object({
-  filter: object(jobFilterShapes),
+export const bulkBody: s.SchemaOf<BulkRequest<JobFilterOptions>> = v.object({
+  filter: v.object(jobFilterShapes),
   ...bulkShapes,
   reason: reasonShape,
 }).schema;
-export const deadBody: SchemaOf<Omit<BulkRequest<DeadFilter>, 'reason'>> = object({
-  filter: object(deadFilterShapes),
+export const deadBody: s.SchemaOf<Omit<BulkRequest<DeadFilter>, 'reason'>> = v.object({
+  filter: v.object(deadFilterShapes),
   ...bulkShapes,
 }).schema;
 
-/** The jobs that match, and what was changed; `outcome` is null for a dry run. */
+/** `outcome` is null for a dry run. */
 export interface BulkResult {
-  matching: { count: number; atLeast: boolean };
+  matching: Count;
   outcome: BulkAnswer | null;
 }
 
-export const bulkResult = response<BulkResult>({
-  matching: count,
-  outcome: nullable(
-    response<BulkAnswer>({
-      matched: number(),
-      changed: number(),
-      requested: number('how many of the changed jobs are running: their worker was asked to cancel them'),
-      refused: dictionary(number()),
-      isAborted: boolean('true: the time limit was reached first; send the same request again for the rest'),
-    }),
-  ),
+export const bulkResult = s.response<BulkResult>({
+  matching: s.count,
+  outcome: s.nullableObject<BulkAnswer | null>({
+    matched: s.number(),
+    changed: s.number(),
+    requested: s.number('how many of the changed jobs are running: their workers were asked to cancel them'),
+    refused: s.dictionary(s.number()),
+    isAborted: s.boolean('true: the time limit was reached; send the same request again to change the rest'),
+  }),
 });
 
 export interface DispatchBody extends DispatchOptions {
@@ -185,24 +168,24 @@ export interface DispatchBody extends DispatchOptions {
   payload?: unknown;
 }
 
-export const dispatchBody: SchemaOf<DispatchBody> = {
-  ...object<DispatchBody>({
-    taskType: name,
-    payload: described(anything, 'passed to the handler'),
+export const dispatchBody: s.SchemaOf<DispatchBody> = {
+  ...v.object<DispatchBody>({
+    taskType: v.name,
+    payload: v.described(v.anything, 'passed to the handler'),
     ...dispatchShapes('UTC'),
   }).schema,
   required: ['taskType'],
 };
 
-export const dispatched = response<{ id: string; duplicate: boolean }>({
-  id: string(),
-  duplicate: boolean('true: a job with this key existed; this is its id'),
+export const dispatched = s.response<{ id: string; duplicate: boolean }>({
+  id: s.string(),
+  duplicate: s.boolean('true: a job with this key already existed, and `id` is its id'),
 });
 
-export const reasonBody: SchemaOf<{ reason?: string }> = object({ reason: reasonShape }).schema;
-export const changedJob = response<{ id: string; answer: string }>({
-  id: string(),
-  answer: string(
-    'what was done: `cancelled`, `requested` (it is running; its worker was asked), `retried`, `held`, `released`',
+export const reasonBody: s.SchemaOf<{ reason?: string }> = v.object({ reason: reasonShape }).schema;
+export const changedJob = s.response<{ id: string; answer: string }>({
+  id: s.string(),
+  answer: s.string(
+    '`cancelled`, `requested` (the job is running and its worker was asked to cancel it), `retried`, `held`, `released`',
   ),
 });

@@ -3,192 +3,154 @@ import { DEFAULT_PAGE, limitShape, MAX_PAGE } from '../../config/query-options.j
 import { type MisfireOptions, scheduleShapes } from '../../config/schedule-options.js';
 import type { Instant } from '../../domain/instant.js';
 import { MISFIRES, OVERLAPS, type SkipDocument } from '../../domain/schedule/schedule.js';
-import {
-  anything,
-  described,
-  flag,
-  instant,
-  integer,
-  name,
-  nullable as orNull,
-  object,
-  type Shape,
-  type Shapes,
-} from '../../domain/validation.js';
+import * as v from '../../domain/validation.js';
 import type { DefinitionView, ScheduleDifference } from '../../operations/definitions.js';
 import type { NewSchedule, SchedulePatch } from '../../schedules/stored/schedule-input.js';
 import type { StoredSchedule } from '../../schedules/stored/stored-schedules.js';
-import {
-  anyValue,
-  boolean,
-  date,
-  enumOf,
-  idParam,
-  list,
-  next,
-  nullable,
-  number,
-  openObject,
-  response,
-  type SchemaOf,
-  string,
-} from './schema.js';
+import * as s from './schema.js';
 
-/** As it is sent: without its methods. */
-export type ScheduleAnswer = Omit<StoredSchedule, 'nextRuns'>;
-export type SkipAnswer = Omit<SkipDocument, '_id' | 'scheduleId' | 'expiresAt'>;
+type ScheduleAnswer = Omit<StoredSchedule, 'nextRuns'>;
+type SkipAnswer = Omit<SkipDocument, '_id' | 'scheduleId' | 'expiresAt'>;
 
 const definitionProperties = {
-  taskType: string(),
-  rule: nullable(
-    openObject<NonNullable<ScheduleAnswer['rule']>>('as it is stored; null: only when triggered'),
+  taskType: s.string(),
+  rule: s.nullable(
+    s.openObject<NonNullable<ScheduleAnswer['rule']>>('as it is stored; null: runs only when triggered'),
   ),
-  payload: anyValue,
-  queue: nullable(string()),
-  priority: number(),
-  retries: nullable(openObject<NonNullable<ScheduleAnswer['retries']>>()),
-  timeout: nullable(number('milliseconds')),
-  maxRunningTime: nullable(number('milliseconds')),
-  misfire: response<Required<MisfireOptions> & { within: number }>({
-    policy: enumOf(...MISFIRES),
-    within: number('milliseconds'),
-    cap: number(),
+  payload: s.anyValue,
+  queue: s.nullable(s.string()),
+  priority: s.number(),
+  retries: s.nullable(s.openObject<NonNullable<ScheduleAnswer['retries']>>()),
+  timeout: s.nullable(s.number('milliseconds')),
+  maxRunningTime: s.nullable(s.number('milliseconds')),
+  misfire: s.response<Required<MisfireOptions> & { within: number }>({
+    policy: s.enumOf(...MISFIRES),
+    within: s.number('milliseconds'),
+    cap: s.number(),
   }),
-  overlap: enumOf(...OVERLAPS),
-  jitter: number('milliseconds'),
-  maxRuns: nullable(number()),
-  enabled: boolean(),
-  environments: list(string()),
-  userId: nullable(string()),
+  overlap: s.enumOf(...OVERLAPS),
+  jitter: s.number('milliseconds'),
+  maxRuns: s.nullable(s.number()),
+  enabled: s.boolean(),
+  environments: s.list(s.string()),
+  userId: s.nullable(s.string()),
 };
 
-const pause = nullable(
-  response<NonNullable<ScheduleAnswer['paused']>>({
-    at: date(),
-    by: nullable(string()),
-    reason: nullable(string()),
-  }),
-);
+const pause = s.nullableObject<ScheduleAnswer['paused']>({
+  at: s.date(),
+  by: s.nullable(s.string()),
+  reason: s.nullable(s.string()),
+});
 
-export const scheduleView = response<ScheduleAnswer>({
-  id: string(),
+export const scheduleView = s.response<ScheduleAnswer>({
+  id: s.string(),
   ...definitionProperties,
-  owner: enumOf('code', 'api'),
-  rev: number(),
-  isActive: boolean(),
+  owner: s.enumOf('code', 'api'),
+  rev: s.number(),
+  isActive: s.boolean(),
   paused: pause,
-  disabledReason: nullable(string()),
-  anchor: date(),
-  nextRunAt: nullable(date()),
-  lastRunAt: nullable(date()),
-  active: nullable(string('the job of the current run')),
-  runs: number(),
-  createdAt: date(),
-  updatedAt: date(),
-  waiting: number('runs that wait for the current one'),
+  disabledReason: s.nullable(s.string()),
+  anchor: s.date(),
+  nextRunAt: s.nullable(s.date()),
+  lastRunAt: s.nullable(s.date()),
+  active: s.nullable(s.string('the job of the current run')),
+  runs: s.number(),
+  createdAt: s.date(),
+  updatedAt: s.date(),
+  waiting: s.number('runs that wait for the current one'),
 });
 
-export interface SchedulePage {
-  schedules: ScheduleAnswer[];
-  next: string | null;
-}
-
-export const schedulePage = response<SchedulePage>({
-  schedules: list(scheduleView),
-  next,
+export const schedulePage = s.response<{ schedules: ScheduleAnswer[]; next: string | null }>({
+  schedules: s.list(scheduleView),
+  next: s.next,
 });
 
-export const scheduleParams = idParam(name, 'of a schedule, percent-encoded');
-export const scheduleQuery: SchemaOf<ScheduleQueryOptions> = object({
+export const scheduleParams = s.idParam(v.name, 'of a schedule, percent-encoded');
+export const scheduleQuery: s.SchemaOf<ScheduleQueryOptions> = v.object({
   ...scheduleQueryShapes,
   limit: limitShape(DEFAULT_PAGE),
 }).schema;
-export const previewQuery: SchemaOf<{ count?: number; from?: Instant }> = object({
-  count: described(integer(1, MAX_PAGE), 'default 5'),
-  from: instant('UTC'),
+export const previewQuery: s.SchemaOf<{ count?: number; from?: Instant }> = v.object({
+  count: v.described(v.integer(1, MAX_PAGE), 'default 5'),
+  from: v.instant('UTC'),
 }).schema;
-export const preview = response<{ id: string; nextRuns: Date[] }>({ id: string(), nextRuns: list(date()) });
-
-export const skipQuery: SchemaOf<{ limit?: number }> = object({ limit: limitShape(DEFAULT_PAGE) }).schema;
-export const skips = response<{ skips: SkipAnswer[] }>({
-  skips: list(
-    response<SkipAnswer>({
-      at: date('the first occurrence that was skipped'),
-      until: date('the end of the range: occurrences before this one'),
-      count: nullable(number()),
-      reason: enumOf('misfire', 'overlap', 'backlog', 'replaced', 'paused', 'changed'),
-      activeId: nullable(string('the run that was active then')),
-      runningFor: nullable(number('milliseconds')),
-      since: date(),
-    }),
-  ),
+export const preview = s.response<{ id: string; nextRuns: Date[] }>({
+  id: s.string(),
+  nextRuns: s.list(s.date()),
 });
 
-export const changedSchedule = response<{ id: string }>({ id: string() });
-export const triggered = response<{ jobId: string }>({ jobId: string() });
-export const backfillBody: SchemaOf<{ from: string; to: string }> = {
-  ...object({ from: instant('UTC'), to: instant('UTC') }).schema,
+export const skipQuery: s.SchemaOf<{ limit?: number }> = v.object({ limit: limitShape(DEFAULT_PAGE) }).schema;
+export const skips = s.response<{ skips: SkipAnswer[] }>({
+  skips: s.objectList<SkipAnswer>({
+    at: s.date('the first occurrence that was skipped'),
+    until: s.date('the end of the skipped range (exclusive)'),
+    count: s.nullable(s.number()),
+    reason: s.enumOf('misfire', 'overlap', 'backlog', 'replaced', 'paused', 'changed'),
+    activeId: s.nullable(s.string('the run that was active at that time')),
+    runningFor: s.nullable(s.number('milliseconds')),
+    since: s.date(),
+  }),
+});
+
+export const changedSchedule = s.response<{ id: string }>({ id: s.string() });
+export const triggered = s.response<{ jobId: string }>({ jobId: s.string() });
+export const backfillBody: s.SchemaOf<{ from: string; to: string }> = {
+  ...v.object({ from: v.instant('UTC'), to: v.instant('UTC') }).schema,
   required: ['from', 'to'],
 };
-export const backfilled = response<{ occurrences: number; existing: number }>({
-  occurrences: number(),
-  existing: number('how many of them had a job already'),
+export const backfilled = s.response<{ occurrences: number; existing: number }>({
+  occurrences: s.number(),
+  existing: s.number('how many of them already had a job'),
 });
 
-export const differences = response<{ differences: ScheduleDifference[] }>({
-  differences: list(
-    response<ScheduleDifference>({
-      name: string(),
-      state: enumOf('same', 'new', 'changed', 'orphaned', 'taken'),
-      changes: list(
-        response<ScheduleDifference['changes'][number]>({
-          field: string(),
-          code: anyValue,
-          stored: anyValue,
-        }),
-      ),
+export const differences = s.response<{ differences: ScheduleDifference[] }>({
+  differences: s.objectList<ScheduleDifference>({
+    name: s.string(),
+    state: s.enumOf('same', 'new', 'changed', 'orphaned', 'taken'),
+    changes: s.objectList<ScheduleDifference['changes'][number]>({
+      field: s.string(),
+      code: s.anyValue,
+      stored: s.anyValue,
     }),
-  ),
+  }),
 });
 
-export const definitions = response<{ definitions: DefinitionView[] }>({
-  definitions: list(
-    response<DefinitionView>({
-      name: string(),
-      runs: response<DefinitionView['runs']>({ kind: string(), label: string() }),
-      ...definitionProperties,
-      dependsOn: list(string()),
-      isServed: boolean(),
-      hasHandler: boolean(),
-      stored: nullable(
-        response<NonNullable<DefinitionView['stored']>>({
-          isActive: boolean(),
-          paused: pause,
-          disabledReason: nullable(string()),
-          nextRunAt: nullable(date()),
-          lastRunAt: nullable(date()),
-        }),
-      ),
-      nextRuns: list(date()),
+export const definitions = s.response<{ definitions: DefinitionView[] }>({
+  definitions: s.objectList<DefinitionView>({
+    name: s.string(),
+    runs: s.response<DefinitionView['runs']>({ kind: s.string(), label: s.string() }),
+    ...definitionProperties,
+    dependsOn: s.list(s.string()),
+    isServed: s.boolean(),
+    hasHandler: s.boolean(),
+    stored: s.nullableObject<DefinitionView['stored']>({
+      isActive: s.boolean(),
+      paused: pause,
+      disabledReason: s.nullable(s.string()),
+      nextRunAt: s.nullable(s.date()),
+      lastRunAt: s.nullable(s.date()),
     }),
-  ),
+    nextRuns: s.list(s.date()),
+  }),
 });
 
-const shapes: Shapes<Omit<NewSchedule, 'id'>> = {
-  taskType: name,
-  payload: described(anything, 'passed to the handler of each run'),
-  isActive: described(flag, 'false: paused'),
+const shapes: v.Shapes<Omit<NewSchedule, 'id'>> = {
+  taskType: v.name,
+  payload: v.described(v.anything, 'passed to the handler of each run'),
+  isActive: v.described(v.flag, 'false: paused'),
   ...scheduleShapes({ timezone: 'UTC', symbols: new Map() }),
 };
 
-/** docs/schedules.md describes the options; how they combine is checked when they are stored. */
-export const scheduleBody: SchemaOf<NewSchedule> = {
-  ...object<NewSchedule>({ id: name, ...shapes }).schema,
+/** docs/schedules.md describes the options. Which ones can be combined is checked when the schedule is stored. */
+export const scheduleBody: s.SchemaOf<NewSchedule> = {
+  ...v.object<NewSchedule>({ id: v.name, ...shapes }).schema,
   required: ['taskType'],
 };
 
 /** The same, where null removes an option. */
-export const schedulePatch: SchemaOf<SchedulePatch> = object<Record<string, unknown>>({
-  ...Object.fromEntries(Object.entries<Shape<unknown>>(shapes).map(([key, shape]) => [key, orNull(shape)])),
+export const schedulePatch: s.SchemaOf<SchedulePatch> = v.object<Record<string, unknown>>({
+  ...Object.fromEntries(
+    Object.entries<v.Shape<unknown>>(shapes).map(([key, shape]) => [key, v.nullable(shape)]),
+  ),
   payload: shapes.payload,
 }).schema;

@@ -3,11 +3,11 @@ import { JOB_STATUSES } from '../../domain/job/job.js';
 import { described, type JsonSchema, object, type Shape } from '../../domain/validation.js';
 import type { Count } from '../../store/jobs/counts.js';
 
-// Schemas of responses. Those of requests come from the shapes of the options.
+// Schemas of responses. Request schemas come from the shapes in src/config, which the library validates options with.
 
-/** A schema for values of this type. The type is only for the compiler, which compares routes and views with it. */
+/** A JSON schema for values of type T. T exists only for the compiler, which checks that routes and schemas agree. */
 export interface SchemaOf<T> extends JsonSchema {
-  readonly means?: T;
+  readonly valueType?: T;
 }
 
 type Properties<T> = { readonly [K in keyof T]-?: SchemaOf<Exclude<T[K], undefined>> };
@@ -34,7 +34,7 @@ export function date(description?: string): SchemaOf<Date> {
 
 export const anyValue: SchemaOf<unknown> = {};
 
-/** An object whose content is not described. */
+/** An object whose properties are not described. */
 export function openObject<T extends object>(description?: string): SchemaOf<T> {
   return { type: 'object', additionalProperties: true, ...(description && { description }) };
 }
@@ -48,18 +48,28 @@ export function dictionary<T>(values: SchemaOf<T>): SchemaOf<Record<string, T>> 
 }
 
 export function nullable<T>(schema: SchemaOf<T>): SchemaOf<T | null> {
-  const { type, enum: choices, means: _, ...rest } = schema;
+  const { type, enum: choices, valueType: _, ...rest } = schema;
   if (typeof type !== 'string') throw new Error('nullable() needs a schema with one type');
   return { ...rest, type: [type, 'null'], ...(choices && { enum: [...choices, null] }) };
 }
 
-/** Every property of the view is required, except `optional` ones. Anything else is not sent. */
+/** Every property is required, except `optional` ones. Other properties of the value are not sent. */
 export function response<T extends object>(
   properties: Properties<T>,
   optional: readonly (keyof T & string)[] = [],
 ): SchemaOf<T> {
   const required = Object.keys(properties).filter((key) => !(optional as readonly string[]).includes(key));
   return { type: 'object', properties, required, additionalProperties: false };
+}
+
+export function nullableObject<T extends object | null>(
+  properties: Properties<NonNullable<T>>,
+): SchemaOf<NonNullable<T> | null> {
+  return nullable(response<NonNullable<T>>(properties));
+}
+
+export function objectList<T extends object>(properties: Properties<T>): SchemaOf<T[]> {
+  return list(response<T>(properties));
 }
 
 /** The `{id}` of a path. */
@@ -77,11 +87,9 @@ export const count = response<Count>({
   atLeast: boolean('true: there are more than were counted'),
 });
 
-export const storedError = nullable(
-  response<StoredError>({
-    name: string(),
-    message: string(),
-    code: nullable(string()),
-    stack: nullable(string()),
-  }),
-);
+export const storedError = nullableObject<StoredError>({
+  name: string(),
+  message: string(),
+  code: nullable(string()),
+  stack: nullable(string()),
+});

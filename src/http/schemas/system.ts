@@ -2,7 +2,7 @@ import { type AuditFilterOptions, auditQueryShape, type PageOptions } from '../.
 import type { Duration } from '../../domain/duration.js';
 import type { LifecycleState } from '../../domain/events.js';
 import { JOB_STATUSES, type JobStatus } from '../../domain/job/job.js';
-import { described, duration, flag, object } from '../../domain/validation.js';
+import * as v from '../../domain/validation.js';
 import type { PruneCounts } from '../../maintenance/pruner.js';
 import type { AuditPage, AuditView } from '../../operations/audit.js';
 import type { ConfigurationView } from '../../operations/definitions.js';
@@ -11,112 +11,94 @@ import type { WorkerView } from '../../operations/lists.js';
 import type { Collected } from '../../operations/operations.js';
 import type { QueueView, StatusView, Throughput } from '../../operations/status.js';
 import type { Count } from '../../store/jobs/counts.js';
-import {
-  boolean,
-  count,
-  date,
-  dictionary,
-  enumOf,
-  list,
-  next,
-  nullable,
-  number,
-  openObject,
-  response,
-  type SchemaOf,
-  string,
-} from './schema.js';
+import * as s from './schema.js';
 
-export const state = enumOf<LifecycleState>('Stopped', 'Starting', 'Running', 'Stopping', 'Error');
+export const state = s.enumOf<LifecycleState>('Stopped', 'Starting', 'Running', 'Stopping', 'Error');
 
-const byStatus = response<Record<JobStatus, Count>>(
-  Object.fromEntries(JOB_STATUSES.map((one) => [one, count])) as Record<JobStatus, SchemaOf<Count>>,
+const byStatus = s.response<Record<JobStatus, Count>>(
+  Object.fromEntries(JOB_STATUSES.map((one) => [one, s.count])) as Record<JobStatus, s.SchemaOf<Count>>,
 );
 
-const worker = response<WorkerView>({
-  id: string(),
+const worker = s.response<WorkerView>({
+  id: s.string(),
   state,
-  host: string(),
-  pid: number(),
-  version: string(),
-  queues: list(string()),
-  taskTypes: list(string()),
-  concurrency: number(),
-  running: number(),
-  startedAt: date(),
-  heartbeatAt: date(),
-  clockError: nullable(number('milliseconds')),
-  isLive: boolean(),
-  silentFor: number('milliseconds'),
+  host: s.string(),
+  pid: s.number(),
+  version: s.string(),
+  queues: s.list(s.string()),
+  taskTypes: s.list(s.string()),
+  concurrency: s.number(),
+  running: s.number(),
+  startedAt: s.date(),
+  heartbeatAt: s.date(),
+  clockError: s.nullable(s.number('milliseconds')),
+  isLive: s.boolean(),
+  silentFor: s.number('milliseconds'),
 });
 
-const queue = response<QueueView>({
-  queue: string(),
+const queue = s.response<QueueView>({
+  queue: s.string(),
   counts: byStatus,
-  due: count,
-  oldestDueAt: nullable(date()),
-  oldestWaiting: nullable(number('milliseconds')),
-  perMinute: number(),
-  drainIn: nullable(number('milliseconds')),
-  workers: number('live workers that serve it'),
+  due: s.count,
+  oldestDueAt: s.nullable(s.date()),
+  oldestWaiting: s.nullable(s.number('milliseconds')),
+  perMinute: s.number(),
+  drainIn: s.nullable(s.number('milliseconds')),
+  workers: s.number('live workers that serve this queue'),
 });
 
-export const statusView = response<StatusView>({
-  at: date(),
-  stored: number('all jobs; an estimate above ten thousand jobs of one status'),
+export const statusView = s.response<StatusView>({
+  at: s.date(),
+  stored: s.number('all jobs; an estimate if there are more than ten thousand of one status'),
   totals: byStatus,
-  due: count,
-  queues: list(queue),
-  throughput: response<Throughput>({
-    window: number('milliseconds'),
-    attempts: number(),
-    perMinute: number(),
-    byOutcome: dictionary(number()),
+  due: s.count,
+  queues: s.list(queue),
+  throughput: s.response<Throughput>({
+    window: s.number('milliseconds'),
+    attempts: s.number(),
+    perMinute: s.number(),
+    byOutcome: s.dictionary(s.number()),
   }),
-  workers: list(worker),
-  running: number(),
-  slots: number(),
-  isComplete: boolean(),
+  workers: s.list(worker),
+  running: s.number(),
+  slots: s.number(),
+  isComplete: s.boolean(),
 });
 
-export const queues = response<{ queues: QueueView[] }>({ queues: list(queue) });
-export const workers = response<{ workers: WorkerView[] }>({ workers: list(worker) });
+export const queues = s.response<{ queues: QueueView[] }>({ queues: s.list(queue) });
+export const workers = s.response<{ workers: WorkerView[] }>({ workers: s.list(worker) });
 
-export const findings = response<{ isWell: boolean; findings: Finding[] }>({
-  isWell: boolean('no finding is an error'),
-  findings: list(
-    response<Finding>({
-      check: string(),
-      level: enumOf('ok', 'warning', 'error'),
-      finding: string(),
-      advice: nullable(string('what to do')),
-    }),
-  ),
+export const findings = s.response<{ isWell: boolean; findings: Finding[] }>({
+  isWell: s.boolean('true: no finding is an error'),
+  findings: s.objectList<Finding>({
+    check: s.string(),
+    level: s.enumOf('ok', 'warning', 'error'),
+    finding: s.string(),
+    advice: s.nullable(s.string('what to do')),
+  }),
 });
 
-export const configuration = response<ConfigurationView>({
-  version: string(),
-  workerId: string(),
-  options: openObject<ConfigurationView['options']>('durations in milliseconds'),
-  taskTypes: list(string()),
+export const configuration = s.response<ConfigurationView>({
+  version: s.string(),
+  workerId: s.string(),
+  options: s.openObject<ConfigurationView['options']>('durations in milliseconds'),
+  taskTypes: s.list(s.string()),
 });
 
-export const auditQuery: SchemaOf<AuditFilterOptions & PageOptions> = auditQueryShape.schema;
+export const auditQuery: s.SchemaOf<AuditFilterOptions & PageOptions> = auditQueryShape.schema;
 
-export const auditPage = response<AuditPage>({
-  entries: list(
-    response<AuditView>({
-      id: string(),
-      at: date(),
-      who: string(),
-      action: string(),
-      target: nullable(string()),
-      filter: nullable(dictionary(string())),
-      counts: nullable(dictionary(number())),
-      requestId: nullable(string()),
-    }),
-  ),
-  next,
+export const auditPage = s.response<AuditPage>({
+  entries: s.objectList<AuditView>({
+    id: s.string(),
+    at: s.date(),
+    who: s.string(),
+    action: s.string(),
+    target: s.nullable(s.string()),
+    filter: s.nullable(s.dictionary(s.string())),
+    counts: s.nullable(s.dictionary(s.number())),
+    requestId: s.nullable(s.string()),
+  }),
+  next: s.next,
 });
 
 export interface PruneRequest {
@@ -124,32 +106,32 @@ export interface PruneRequest {
   dryRun?: boolean;
 }
 
-export const pruneBody: SchemaOf<PruneRequest> = object({
-  olderThan: duration(),
-  dryRun: described(flag, 'true: only count what would be removed'),
+export const pruneBody: s.SchemaOf<PruneRequest> = v.object({
+  olderThan: v.duration(),
+  dryRun: v.described(v.flag, 'true: only count the jobs that would be removed'),
 }).schema;
 
-/** What was removed. For a dry run, `matching` is what would be. */
+/** Removed jobs. A dry run removes none, and `matching` contains the jobs that would be removed. */
 export interface Pruned extends PruneCounts {
   matching: Record<keyof PruneCounts, Count> | null;
 }
 
-export const pruned = response<Pruned>({
-  matching: nullable(
-    response<Record<keyof PruneCounts, Count>>({ finished: count, orphans: count, expired: count }),
-  ),
-  finished: number(),
-  orphans: number('due jobs of task types without a handler in any worker'),
-  expired: number('jobs whose lock expired and that no worker recovered'),
+export const pruned = s.response<Pruned>({
+  matching: s.nullableObject<Record<keyof PruneCounts, Count> | null>({
+    finished: s.count,
+    orphans: s.count,
+    expired: s.count,
+  }),
+  finished: s.number(),
+  orphans: s.number('due jobs of task types that no worker has a handler for'),
+  expired: s.number('jobs whose lock expired and that no worker recovered'),
 });
 
-export const collected = response<Collected>({
-  created: number(),
-  jobs: list(
-    response<Collected['jobs'][number]>({
-      id: string(),
-      schedule: nullable(string()),
-      scheduledFor: nullable(date()),
-    }),
-  ),
+export const collected = s.response<Collected>({
+  created: s.number(),
+  jobs: s.objectList<Collected['jobs'][number]>({
+    id: s.string(),
+    schedule: s.nullable(s.string()),
+    scheduledFor: s.nullable(s.date()),
+  }),
 });

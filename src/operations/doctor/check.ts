@@ -3,7 +3,7 @@ import type { CollectionState, ServerFacts } from '../../store/schema/inspect.js
 import type { Store } from '../../store/store.js';
 import { listWorkers, type WorkerView } from '../lists.js';
 
-export interface Result {
+export interface CheckResult {
   level: 'ok' | 'warning' | 'error';
   finding: string;
   /** What to do; null if there is nothing to do. */
@@ -11,10 +11,10 @@ export interface Result {
 }
 
 /** Checks one thing that may be wrong with an installation. Never writes. */
-export interface Check {
-  readonly name: string;
-  run(facts: SharedFacts, deps: CheckDeps): Promise<Result>;
-}
+export type Check = (facts: SharedFacts, deps: CheckDeps) => Promise<CheckResult>;
+
+/** By name, in the order of the findings. */
+export type Checks = Readonly<Record<string, Check>>;
 
 export interface CheckDeps {
   store: Store;
@@ -23,18 +23,20 @@ export interface CheckDeps {
   wallClock: Pick<Clock, 'now'>;
 }
 
-export function ok(finding: string): Result {
+export function ok(finding: string): CheckResult {
   return { level: 'ok', finding, advice: null };
 }
 
-export function warning(finding: string, advice: string): Result {
+export function warning(finding: string, advice: string): CheckResult {
   return { level: 'warning', finding, advice };
 }
 
-export function error(finding: string, advice: string): Result {
+export function error(finding: string, advice: string): CheckResult {
   return { level: 'error', finding, advice };
 }
 
+/** Clock errors up to this one are normal. */
+export const MAX_CLOCK_ERROR_MS = 1000;
 const MAX_NAMES_SHOWN = 5;
 
 /** `a, b, c and more`. */
@@ -45,9 +47,10 @@ export function listNames(names: readonly string[]): string {
 
 /** Combinations of queue, task type and priority that are read one by one. */
 const MAX_COMBINATIONS = 500;
+/** Time limit of these reads: each of them costs a round trip. */
 const MAX_READ_MS = 2000;
 
-/** Facts that several checks need. */
+/** Facts that several checks need. Each is read once, when the first check needs it. */
 export interface SharedFacts {
   server: () => Promise<ServerReading>;
   collections: () => Promise<CollectionState[]>;
@@ -68,7 +71,6 @@ export interface DueNow {
   isComplete: boolean;
 }
 
-/** Each fact is read once, when the first check needs it. If that fails, every check that needs it fails. */
 export function loadFacts(deps: CheckDeps): SharedFacts {
   return {
     server: once(() => readServer(deps)),
@@ -80,8 +82,8 @@ export function loadFacts(deps: CheckDeps): SharedFacts {
 
 async function readServer({ store, wallClock }: CheckDeps): Promise<ServerReading> {
   const requestedAt = wallClock.now().getTime();
-  const state = await store.inspectServer();
-  return { ...state, requestedAt, repliedAt: wallClock.now().getTime() };
+  const facts = await store.inspectServer();
+  return { ...facts, requestedAt, repliedAt: wallClock.now().getTime() };
 }
 
 async function readDue({ store, clock }: CheckDeps): Promise<DueNow> {

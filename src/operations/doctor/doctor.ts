@@ -1,62 +1,27 @@
 import { redactCredentials, toError } from '../../domain/errors.js';
-import { type Check, type CheckDeps, loadFacts, type Result } from './check.js';
-import {
-  changeStreams,
-  expiry,
-  indexes,
-  ownClock,
-  serverVersion,
-  validators,
-  workerClocks,
-  writeConcern,
-} from './server-checks.js';
-import {
-  disabledSchedules,
-  expiredLocks,
-  handlers,
-  lateSchedules,
-  pendingRuns,
-  queues,
-  workersAlive,
-  workerVersions,
-} from './workload-checks.js';
+import { type CheckDeps, type CheckResult, type Checks, loadFacts } from './check.js';
+import { serverChecks } from './server-checks.js';
+import { workloadChecks } from './workload-checks.js';
 
-const CHECKS: readonly Check[] = [
-  serverVersion,
-  writeConcern,
-  changeStreams,
-  indexes,
-  validators,
-  expiry,
-  ownClock,
-  workersAlive,
-  workerVersions,
-  workerClocks,
-  handlers,
-  queues,
-  expiredLocks,
-  lateSchedules,
-  disabledSchedules,
-  pendingRuns,
-];
+const CHECKS: Checks = { ...serverChecks, ...workloadChecks };
 
 /** The result of one check, and what to do about it. */
-export interface Finding extends Result {
+export interface Finding extends CheckResult {
   check: string;
 }
 
-/** Runs all checks. A check that throws becomes a finding, too. */
-export async function runChecks(deps: CheckDeps, checks: readonly Check[] = CHECKS): Promise<Finding[]> {
+/** Runs all checks. A check that throws also becomes a finding. */
+export async function runChecks(deps: CheckDeps, checks = CHECKS): Promise<Finding[]> {
   const facts = loadFacts(deps);
   return Promise.all(
-    checks.map(async (check): Promise<Finding> => {
+    Object.entries(checks).map(async ([name, check]): Promise<Finding> => {
       try {
-        return { check: check.name, ...(await check.run(facts, deps)) };
+        return { check: name, ...(await check(facts, deps)) };
       } catch (thrown) {
         const finding = `The check failed: ${redactCredentials(toError(thrown).message)}`;
         const advice =
-          'Make sure that the database is reachable and installed, and that its user may read this.';
-        return { check: check.name, level: 'error', finding, advice };
+          'Make sure that the database is reachable and installed, and that its user has the rights to read it.';
+        return { check: name, level: 'error', finding, advice };
       }
     }),
   );

@@ -1,65 +1,69 @@
 import { capable } from '../explain/worker-checks.js';
-import { type Check, type CheckDeps, type DueNow, error, listNames, ok, warning } from './check.js';
+import {
+  type CheckDeps,
+  type Checks,
+  type DueNow,
+  error,
+  listNames,
+  MAX_CLOCK_ERROR_MS,
+  ok,
+  warning,
+} from './check.js';
 
 /** A lock that expired longer ago than this should have been swept. */
 const UNSWEPT_AFTER_MS = 120_000;
 const MAX_EXPIRED = 100;
-/** Workers check schedules every few seconds; one that is later than this has no worker. */
+/** Workers check schedules every few seconds: no worker serves a schedule that is later than this. */
 const LATE_AFTER_MS = 120_000;
-/** A run may have to wait for the previous one; after a day a person should check. */
+/** A pending run may wait for the previous one, but after a day a person should check. */
 const PENDING_TOO_LONG_MS = 86_400_000;
 const MAX_FOUND = 10;
 
-export const workersAlive: Check = {
-  name: 'workersAlive',
-  async run({ liveWorkers, dueNow }) {
+export const workloadChecks: Checks = {
+  async workersAlive({ liveWorkers, dueNow }) {
     const live = await liveWorkers();
     if (live.length > 0) return ok(`${live.length} live: ${listNames(live.map(({ id }) => id))}.`);
     return (await dueNow()).pairs.length > 0
       ? error('No worker is alive, and jobs are due.', 'Start a worker.')
       : warning('No worker is alive.', 'Start a worker.');
   },
-};
 
-export const workerVersions: Check = {
-  name: 'workerVersions',
-  async run({ liveWorkers }) {
+  async workerVersions({ liveWorkers }) {
     const versions = [...new Set((await liveWorkers()).map(({ version }) => version))].sort();
     if (versions.length <= 1)
       return ok(`All live workers have the same version (${versions[0] ?? 'none is alive'}).`);
     const advice = 'This is expected during an update. Otherwise update the older ones.';
     return warning(`Live workers have different versions: ${listNames(versions)}.`, advice);
   },
-};
 
-export const handlers: Check = {
-  name: 'handlers',
-  async run({ liveWorkers, dueNow }) {
+  async workerClocks({ liveWorkers }) {
+    const imprecise = (await liveWorkers())
+      .filter(({ clockError }) => clockError !== null && clockError > MAX_CLOCK_ERROR_MS)
+      .map(({ id, clockError }) => `${id} (${Math.round(clockError ?? 0)} ms)`);
+    if (imprecise.length === 0) return ok("All live workers have measured the database's time precisely.");
+    const advice =
+      'Their round trips to the database are slow: check the network, and the load of the workers and the database.';
+    return warning(`Workers measure the database's time only imprecisely: ${listNames(imprecise)}.`, advice);
+  },
+
+  async handlers({ liveWorkers, dueNow }) {
     const live = await liveWorkers();
     if (live.length === 0) return ok('Not checked: no worker is alive.');
     const known = new Set(live.flatMap(({ taskTypes }) => taskTypes));
     const due = await dueNow();
-    const unknown = unique(
-      due.pairs.filter(({ taskType }) => !known.has(taskType)).map(({ taskType }) => taskType),
-    );
+    const unknown = unique(due.pairs.map(({ taskType }) => taskType).filter((type) => !known.has(type)));
     if (unknown.length === 0) return ok(`Live workers have handlers for all due jobs${scope(due)}.`);
-    const advice = 'Deploy a worker that registers them, or cancel the jobs.';
-    return error(
-      `No live worker has a handler for these task types with due jobs: ${listNames(unknown)}.`,
-      advice,
-    );
+    const finding = `No live worker has a handler for these task types with due jobs: ${listNames(unknown)}.`;
+    return error(finding, 'Deploy a worker that registers them, or cancel the jobs.');
   },
-};
 
-/** A job needs a worker that serves its queue and has its handler. */
-export const queues: Check = {
-  name: 'queues',
-  async run({ liveWorkers, dueNow }) {
+  /** A job needs a worker that serves its queue and has its handler. */
+  async queues({ liveWorkers, dueNow }) {
     const live = await liveWorkers();
     if (live.length === 0) return ok('Not checked: no worker is alive.');
     const served = new Set(live.flatMap((worker) => worker.queues));
     const due = await dueNow();
-    const unserved = unique(due.pairs.filter(({ queue }) => !served.has(queue)).map(({ queue }) => queue));
+    const unserved = unique(due.pairs.map(({ queue }) => queue).filter((queue) => !served.has(queue)));
     if (unserved.length > 0) {
       const advice = 'Start a worker that has them in its `queues`, or cancel the jobs.';
       return error(`Jobs are due in queues that no live worker serves: ${listNames(unserved)}.`, advice);
@@ -71,31 +75,48 @@ export const queues: Check = {
       const names = split.map(({ queue, taskType }) => `${taskType} in ${queue}`).sort();
       const advice =
         'Start a worker that has both the queue in its `queues` and the handler, or cancel or move the jobs.';
-      return error(
-        `Jobs are due, but no live worker has both their handler and their queue: ${listNames(names)}.`,
-        advice,
-      );
+      const finding = `Jobs are due, but no live worker has both their handler and their queue: ${listNames(names)}.`;
+      return error(finding, advice);
     }
     return ok(`The queues of all due jobs are served by live workers that have their handlers${scope(due)}.`);
   },
-};
 
-export const expiredLocks: Check = {
-  name: 'expiredLocks',
-  async run(_, { store, clock }) {
-    const before = ago(clock, UNSWEPT_AFTER_MS);
-    const expired = await store.findExpired(before, MAX_EXPIRED);
+  async expiredLocks(_, { store, clock }) {
+    const expired = await store.findExpired(ago(clock, UNSWEPT_AFTER_MS), MAX_EXPIRED);
     if (expired.length === 0) return ok('All expired locks have been swept.');
     const count = expired.length === MAX_EXPIRED ? `${MAX_EXPIRED} or more` : String(expired.length);
     const finding = `${count} jobs have locks that expired minutes ago: ${listNames(expired.map(({ _id }) => _id))}.`;
-    return error(
-      finding,
-      'Every live worker sweeps: start one, or check the log of the live ones for failed sweeps.',
-    );
+    const advice =
+      'Every live worker sweeps: start one, or check the logs of live workers for failed sweeps.';
+    return error(finding, advice);
+  },
+
+  async lateSchedules(_, { store, clock }) {
+    const late = await store.findLateSchedules(ago(clock, LATE_AFTER_MS), MAX_FOUND);
+    if (late.length === 0) return ok('All schedules are on time.');
+    const finding = `Schedules are late: ${listNames(late.map(({ _id, nextRunAt }) => `${_id} (${nextRunAt?.toISOString() ?? ''})`))}.`;
+    const advice =
+      'A stored schedule needs any live worker; one from code needs a worker that has its definition and runs in its environment. Start one, or remove the schedule.';
+    return error(finding, advice);
+  },
+
+  async disabledSchedules(_, { store }) {
+    const disabled = await store.findDisabledSchedules(MAX_FOUND);
+    if (disabled.length === 0) return ok('No schedule is disabled because of an invalid rule.');
+    const finding = `Schedules are disabled: ${listNames(disabled.map(({ _id, disabledReason }) => `${_id} (${disabledReason ?? ''})`))}.`;
+    return error(finding, 'Correct their rules with updateSchedule(), or remove them.');
+  },
+
+  async owedRuns(_, { store, clock }) {
+    const pending = await store.findLongPending(ago(clock, PENDING_TOO_LONG_MS), MAX_FOUND);
+    if (pending.length === 0) return ok('No run has been pending for more than a day.');
+    const finding = `Schedules have runs that have been pending for more than a day: ${listNames(pending.map(({ _id }) => _id))}.`;
+    const advice = 'Find out with explain why the previous run has not ended, and cancel it if it hangs.';
+    return warning(finding, advice);
   },
 };
 
-/** Names the limit if not all due jobs were checked. */
+/** Mentions that only some of the due jobs were checked. */
 function scope({ isComplete }: DueNow): string {
   return isComplete
     ? ''
@@ -105,41 +126,6 @@ function scope({ isComplete }: DueNow): string {
 function unique(names: readonly string[]): string[] {
   return [...new Set(names)].sort();
 }
-
-export const lateSchedules: Check = {
-  name: 'lateSchedules',
-  async run(_, { store, clock }) {
-    const late = await store.findLateSchedules(ago(clock, LATE_AFTER_MS), MAX_FOUND);
-    if (late.length === 0) return ok('All schedules are on time.');
-    const finding = `Schedules are late: ${listNames(late.map(({ _id, nextRunAt }) => `${_id} (${nextRunAt?.toISOString() ?? ''})`))}.`;
-    const advice =
-      'A stored schedule needs any live worker; one from code needs a worker that has its definition and runs in its environment. Start one, or remove the schedule.';
-    return error(finding, advice);
-  },
-};
-
-export const disabledSchedules: Check = {
-  name: 'disabledSchedules',
-  async run(_, { store }) {
-    const disabled = await store.findDisabledSchedules(MAX_FOUND);
-    if (disabled.length === 0) return ok('No schedule is disabled because of an invalid rule.');
-    const finding = `Schedules are disabled: ${listNames(disabled.map(({ _id, disabledReason }) => `${_id} (${disabledReason ?? ''})`))}.`;
-    return error(finding, 'Correct their rules with updateSchedule(), or remove them.');
-  },
-};
-
-export const pendingRuns: Check = {
-  name: 'owedRuns',
-  async run(_, { store, clock }) {
-    const pending = await store.findLongPending(ago(clock, PENDING_TOO_LONG_MS), MAX_FOUND);
-    if (pending.length === 0) return ok('No run has been pending for more than a day.');
-    const finding = `Schedules have runs that have been pending for more than a day: ${listNames(pending.map(({ _id }) => _id))}.`;
-    return warning(
-      finding,
-      'Find out with explain why the previous run has not ended, and cancel it if it hangs.',
-    );
-  },
-};
 
 function ago(clock: CheckDeps['clock'], ms: number): Date {
   return new Date(clock.now().getTime() - ms);

@@ -4,25 +4,25 @@ import { truncateUtf8 } from '../../domain/text.js';
 import type { LockedCrashSuspect, RunState } from '../../store/jobs/find.js';
 import type { WorkerView } from '../lists.js';
 
-/** Everything the checks need to know about a job. */
+/** The input of the checks. */
 export interface Facts {
   id: string;
   now: Date;
   /** Null for an occurrence or a triggered run that has no job yet. */
   job: JobDocument | null;
-  /** The time of the occurrence, if the id contains one. */
+  /** The time of the occurrence if the id contains one. */
   occurrence: Date | null;
   /** Read only if there is no job; null if the schedule is malformed. */
   schedule: ScheduleDocument | null;
   /** Why the schedule is malformed. */
-  scheduleFault: string | null;
+  scheduleError: string | null;
   /** The current run of the schedule, unless it is finished. */
   active: RunState | null;
-  /** The record of a skip that covers the occurrence. */
+  /** The recorded skip that includes the occurrence. */
   skip: SkipDocument | null;
   /** Live workers. */
   workers: readonly WorkerView[];
-  /** Crash suspects that are locked by a worker; read only if the job is a suspect, too. */
+  /** Crash suspects that are locked by a worker; read only if this job is a suspect. */
   suspects: readonly LockedCrashSuspect[];
 }
 
@@ -31,8 +31,16 @@ export interface Blocked {
   sentence: string;
   /** When that changes, or changed, if known. */
   at: Date | null;
-  /** The checks after this one do not matter. */
   isFinal?: true;
+}
+
+export function blocked(sentence: string, at: Date | null = null): Blocked {
+  return { sentence, at };
+}
+
+/** Like `blocked`, and the checks after this one do not matter. */
+export function final(sentence: string, at: Date | null = null): Blocked {
+  return { sentence, at, isFinal: true };
 }
 
 /** One reason why a job may not run. Pure: it only reads the facts. `CHECKS` in explain.ts has the order. */

@@ -1,3 +1,4 @@
+import type { ResolvedOptions } from '../../config/options.js';
 import type { Clock } from '../../domain/clock.js';
 import { assertJobId } from '../../domain/identifiers.js';
 import { readInstant } from '../../domain/instant.js';
@@ -28,16 +29,17 @@ export interface Explanation {
   gate: string | null;
   /** When that changes, or when the job ended, if known. */
   at: Date | null;
-  /** Every check that was made, in order. */
+  /** The checks that ran, in order. */
   checked: { gate: string; passed: boolean; sentence: string }[];
 }
 
-export interface ExplainDeps {
+interface ExplainDeps {
   store: Pick<
     Store,
     'findJob' | 'findSchedule' | 'findRunStates' | 'findSkipsAt' | 'findWorkers' | 'findLockedCrashSuspects'
   >;
   clock: Clock;
+  options: Pick<ResolvedOptions, 'timezone'>;
 }
 
 /** In this order. The first check that a job does not pass is the reason why it does not run. */
@@ -62,13 +64,9 @@ export const CHECKS: readonly ExplainCheck[] = [
 ];
 
 /** Null if there is no such job, and no schedule that would create it. */
-export async function explainJob(
-  deps: ExplainDeps,
-  jobId: string,
-  timezone: string,
-): Promise<Explanation | null> {
+export async function explainJob(deps: ExplainDeps, jobId: string): Promise<Explanation | null> {
   assertJobId(jobId);
-  const facts = await readFacts(deps, normalizeId(jobId, timezone));
+  const facts = await readFacts(deps, normalizeId(jobId, deps.options.timezone));
   return facts === null ? null : explain(facts);
 }
 
@@ -100,15 +98,15 @@ async function readFacts({ store, clock }: ExplainDeps, id: string): Promise<Fac
   const suspects =
     job !== null && isCrashSuspect(job) ? await store.findLockedCrashSuspects(MAX_WORKERS) : [];
   const jobFacts = { id, job, workers, suspects, now: clock.now() };
-  const none = { occurrence: null, schedule: null, scheduleFault: null, active: null, skip: null };
+  const none = { occurrence: null, schedule: null, scheduleError: null, active: null, skip: null };
   if (job !== null) return { ...jobFacts, ...none };
 
   const scheduleId = scheduleIdOf(id);
   const schedule = scheduleId === undefined ? null : await store.findSchedule(scheduleId);
   if (scheduleId === undefined || schedule === null) return null;
   const occurrence = id[scheduleId.length] === '@' ? parseDate(id.slice(scheduleId.length + 1)) : null;
-  const scheduleFault = findMalformation(schedule);
-  if (scheduleFault !== undefined) return { ...jobFacts, ...none, occurrence, scheduleFault };
+  const scheduleError = findMalformation(schedule);
+  if (scheduleError !== undefined) return { ...jobFacts, ...none, occurrence, scheduleError };
   // A triggered run without a job exists only as an entry of the schedule's pending runs.
   if (occurrence === null && !schedule.pending.some((entry) => entry.id === id)) return null;
   const runs = schedule.active === null ? null : await store.findRunStates([schedule.active]);

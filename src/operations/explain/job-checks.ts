@@ -1,5 +1,5 @@
 import { isFinished, isCrashSuspect, type JobDocument } from '../../domain/job/job.js';
-import { formatReason, plural, type ExplainCheck, formatMoment } from './check.js';
+import { blocked, type ExplainCheck, final, formatMoment, formatReason, plural } from './check.js';
 import { capable, hasFreeSlot } from './worker-checks.js';
 
 export const finished: ExplainCheck = {
@@ -9,7 +9,7 @@ export const finished: ExplainCheck = {
     if (job === null || !isFinished(job.status)) return undefined;
     const at = job.finishedAt;
     const time = at === null ? '' : ` at ${formatMoment(at, now)}`;
-    return { sentence: `${describeEnd(job)}${time}${formatReason(finishedReason(job))}.`, at, isFinal: true };
+    return final(`${describeEnd(job)}${time}${formatReason(finishedReason(job))}.`, at);
   },
 };
 
@@ -40,7 +40,7 @@ export const lockExpired: ExplainCheck = {
       workers.length > 0
         ? 'the next sweep of any live worker recovers it (every 30 s by default, see sweepInterval)'
         : 'no worker is alive to sweep: start one';
-    return { sentence: `${cause}; ${next}.`, at: null, isFinal: true };
+    return final(`${cause}; ${next}.`);
   },
 };
 
@@ -55,8 +55,10 @@ export const running: ExplainCheck = {
       job.cancelRequested === null
         ? ''
         : `; its worker was asked to cancel it at ${formatMoment(job.cancelRequested.at, now)}`;
-    const sentence = `It is running in worker ${job.lockedBy ?? 'unknown'}${time}, attempt ${job.attempts + 1}${progressOf(job)}${cancel}.`;
-    return { sentence, at: since, isFinal: true };
+    return final(
+      `It is running in worker ${job.lockedBy ?? 'unknown'}${time}, attempt ${job.attempts + 1}${progressOf(job)}${cancel}.`,
+      since,
+    );
   },
 };
 
@@ -66,8 +68,10 @@ export const prefetched: ExplainCheck = {
   explain({ job, now }) {
     if (job?.status !== 'QUEUED') return undefined;
     const since = job.queuedAt === null ? '' : ` since ${formatMoment(job.queuedAt, now)}`;
-    const sentence = `Worker ${job.lockedBy ?? 'unknown'} has prefetched it${since}, and starts it when it has a free slot.`;
-    return { sentence, at: job.queuedAt, isFinal: true };
+    return final(
+      `Worker ${job.lockedBy ?? 'unknown'} has prefetched it${since}, and starts it when it has a free slot.`,
+      job.queuedAt,
+    );
   },
 };
 
@@ -81,10 +85,7 @@ export const held: ExplainCheck = {
   explain({ job, now }) {
     if (job?.status !== 'PENDING') return undefined;
     const since = job.held === null ? '' : ` since ${formatMoment(job.held.at, now)}`;
-    return {
-      sentence: `It is held${since}${formatReason(job.held?.reason)}; release it to let it run.`,
-      at: null,
-    };
+    return blocked(`It is held${since}${formatReason(job.held?.reason)}; release it to let it run.`);
   },
 };
 
@@ -94,7 +95,7 @@ export const due: ExplainCheck = {
   explain({ job, now }) {
     if (job === null || job.nextRunAt <= now) return undefined;
     const time = formatMoment(job.nextRunAt, now);
-    return { sentence: `${delayReason(job)} ${time}.`, at: job.nextRunAt };
+    return blocked(`${delayReason(job)} ${time}.`, job.nextRunAt);
   },
 };
 
@@ -117,8 +118,7 @@ export const suspect: ExplainCheck = {
       free.length === 1
         ? `the worker that could run it is running ${first._id}`
         : `all ${free.length} workers that could run it are running one (${first._id} is the first)`;
-    const sentence = `${describeCrashes(job)}, and a process runs only one such job at a time: ${waitsFor}.`;
-    return { sentence, at: null };
+    return blocked(`${describeCrashes(job)}, and a process runs only one such job at a time: ${waitsFor}.`);
   },
 };
 

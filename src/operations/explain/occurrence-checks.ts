@@ -3,12 +3,14 @@ import { toError } from '../../domain/errors.js';
 import { runningSince } from '../../domain/job/job.js';
 import { type ScheduleDocument, scheduleIdOf } from '../../domain/schedule/schedule.js';
 import {
-  formatReason,
   type Blocked,
-  type Facts,
+  blocked,
   type ExplainCheck,
+  type Facts,
+  final,
   formatDuration,
   formatMoment,
+  formatReason,
 } from './check.js';
 
 // Checks of an occurrence that has no job yet. Once the job exists, its schedule no longer affects it.
@@ -16,10 +18,11 @@ import {
 export const invalidSchedule: ExplainCheck = {
   name: 'unreadableSchedule',
   passed: 'It does not depend on a malformed schedule.',
-  explain({ id, job, scheduleFault }) {
-    if (job !== null || scheduleFault === null) return undefined;
-    const sentence = `It has no job yet, and its schedule '${scheduleIdOf(id) ?? id}' is malformed${formatReason(scheduleFault)}; correct or remove it.`;
-    return { sentence, at: null, isFinal: true };
+  explain({ id, job, scheduleError }) {
+    if (job !== null || scheduleError === null) return undefined;
+    return final(
+      `It has no job yet, and its schedule '${scheduleIdOf(id) ?? id}' is malformed${formatReason(scheduleError)}; correct or remove it.`,
+    );
   },
 };
 
@@ -32,8 +35,10 @@ export const skipped: ExplainCheck = {
       skip.activeId === null
         ? ''
         : `: ${skip.activeId} was still running (for ${formatDuration(skip.runningFor ?? 0)})`;
-    const sentence = `Its occurrence was skipped at ${formatMoment(skip.since, now)} (${skip.reason})${previousRun}.`;
-    return { sentence, at: skip.since, isFinal: true };
+    return final(
+      `Its occurrence was skipped at ${formatMoment(skip.since, now)} (${skip.reason})${previousRun}.`,
+      skip.since,
+    );
   },
 };
 
@@ -46,17 +51,15 @@ export const noOccurrence: ExplainCheck = {
     const { _id, nextRunAt } = schedule;
     if (nextRunAt === null || occurrence <= nextRunAt) return undefined;
     const found = firstFrom(schedule, occurrence);
-    if ('fault' in found) {
+    if ('error' in found) {
       // The next check reports the reason that was stored when the schedule was disabled.
       if (schedule.disabledReason !== null) return undefined;
-      const sentence = `The rule of its schedule '${_id}' is invalid${formatReason(found.fault)}.`;
-      return { sentence, at: null, isFinal: true };
+      return final(`The rule of its schedule '${_id}' is invalid${formatReason(found.error)}.`);
     }
     if (found.at?.getTime() === occurrence.getTime()) return undefined;
     const next =
       found.at === null ? 'there are no later ones' : `the next one is ${formatMoment(found.at, now)}`;
-    const sentence = `'${_id}' has no occurrence at ${occurrence.toISOString()}; ${next}.`;
-    return { sentence, at: found.at, isFinal: true };
+    return final(`'${_id}' has no occurrence at ${occurrence.toISOString()}; ${next}.`, found.at);
   },
 };
 
@@ -68,12 +71,13 @@ export const schedulePaused: ExplainCheck = {
     const { _id: id, paused, disabledReason, enabled } = schedule;
     if (paused !== null) {
       const by = paused.by === null ? '' : ` by ${paused.by}`;
-      const sentence = `Its schedule '${id}' has been paused since ${formatMoment(paused.at, now)}${by}${formatReason(paused.reason)}; resume it.`;
-      return { sentence, at: null };
+      return blocked(
+        `Its schedule '${id}' has been paused since ${formatMoment(paused.at, now)}${by}${formatReason(paused.reason)}; resume it.`,
+      );
     }
     if (disabledReason !== null)
-      return { sentence: `Its schedule '${id}' is disabled${formatReason(disabledReason)}.`, at: null };
-    return enabled ? undefined : { sentence: `Its schedule '${id}' is not enabled.`, at: null };
+      return blocked(`Its schedule '${id}' is disabled${formatReason(disabledReason)}.`);
+    return enabled ? undefined : blocked(`Its schedule '${id}' is not enabled.`);
   },
 };
 
@@ -93,8 +97,9 @@ export const runningElsewhere: ExplainCheck = {
       : overlap === 'skip'
         ? 'it is skipped unless that run ends before a worker checks the schedule'
         : 'it waits for that run';
-    const sentence = `The previous run, ${active._id}, has been ${active.status} since ${formatMoment(since, now)}, and runs of '${schedule._id}' must not overlap: ${next}.`;
-    return { sentence, at: null };
+    return blocked(
+      `The previous run, ${active._id}, has been ${active.status} since ${formatMoment(since, now)}, and runs of '${schedule._id}' must not overlap: ${next}.`,
+    );
   },
 };
 
@@ -105,11 +110,9 @@ export const noJobYet: ExplainCheck = {
     const { job, schedule, occurrence } = facts;
     if (job !== null || schedule === null) return undefined;
     if (isPending(schedule, facts.id))
-      return {
-        sentence: 'It is planned and has no job yet: a worker creates it at its next check of the schedules.',
-        at: null,
-        isFinal: true,
-      };
+      return final(
+        'It is planned and has no job yet: a worker creates it at its next check of the schedules.',
+      );
     return occurrence === null ? undefined : explainOccurrence(facts, schedule, occurrence);
   },
 };
@@ -121,15 +124,12 @@ function explainOccurrence(
 ): Blocked {
   const isPlanned = nextRunAt === null || nextRunAt > at;
   if (isPlanned) {
-    const sentence = `It has no job: its job was pruned, or ${at.toISOString()} is not an occurrence of '${_id}' any more.`;
-    return { sentence, at: nextRunAt, isFinal: true };
+    return final(
+      `It has no job: its job was pruned, or ${at.toISOString()} is not an occurrence of '${_id}' any more.`,
+      nextRunAt,
+    );
   }
-  if (at > now)
-    return {
-      sentence: `Not due until ${formatMoment(at, now)}; its job is created then.`,
-      at,
-      isFinal: true,
-    };
+  if (at > now) return final(`Not due until ${formatMoment(at, now)}; its job is created then.`, at);
   const capable = workers.filter(({ taskTypes }) => owner === 'api' || taskTypes.includes(taskType));
   const reason =
     capable.length > 0
@@ -137,22 +137,18 @@ function explainOccurrence(
       : owner === 'api'
         ? 'no worker is alive to create it'
         : `no live worker has the definition '${_id}'`;
-  return {
-    sentence: `Due since ${formatMoment(at, now)}, but its job does not exist yet: ${reason}.`,
-    at: null,
-    isFinal: true,
-  };
+  return final(`Due since ${formatMoment(at, now)}, but its job does not exist yet: ${reason}.`);
 }
 
 /** The first occurrence at or after an instant. */
-function firstFrom({ rule, anchor }: ScheduleDocument, at: Date): { at: Date | null } | { fault: string } {
+function firstFrom({ rule, anchor }: ScheduleDocument, at: Date): { at: Date | null } | { error: string } {
   if (rule === null) return { at: null };
   try {
     return { at: occurrencesOf(rule, anchor).next(new Date(at.getTime() - 1)) };
   } catch (thrown) {
     // No occurrence before the end of the calendar.
     if (thrown instanceof RangeError) return { at: null };
-    return { fault: toError(thrown).message };
+    return { error: toError(thrown).message };
   }
 }
 

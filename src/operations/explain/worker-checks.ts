@@ -1,13 +1,12 @@
 import { nearestWord } from '../../domain/did-you-mean.js';
 import type { JobDocument } from '../../domain/job/job.js';
 import type { WorkerView } from '../lists.js';
-import { plural, type ExplainCheck } from './check.js';
+import { blocked, type ExplainCheck, plural } from './check.js';
 
 export const alive: ExplainCheck = {
   name: 'alive',
   passed: 'Workers are alive.',
-  explain: ({ workers }) =>
-    workers.length > 0 ? undefined : { sentence: 'No worker is alive: start one.', at: null },
+  explain: ({ workers }) => (workers.length > 0 ? undefined : blocked('No worker is alive: start one.')),
 };
 
 export const handler: ExplainCheck = {
@@ -18,7 +17,7 @@ export const handler: ExplainCheck = {
       return undefined;
     const near = nearestWord(job.taskType, [...new Set(workers.flatMap(({ taskTypes }) => taskTypes))]);
     const known = near === undefined ? '' : ` (the closest known type is '${near}')`;
-    return { sentence: `No live worker has a handler for '${job.taskType}'${known}.`, at: null };
+    return blocked(`No live worker has a handler for '${job.taskType}'${known}.`);
   },
 };
 
@@ -29,15 +28,12 @@ export const queue: ExplainCheck = {
     if (job === null || workers.length === 0 || capable(workers, job).length > 0) return undefined;
     const isServed = workers.some(({ queues }) => queues.includes(job.queue));
     const served = [...new Set(workers.flatMap(({ queues }) => queues))].sort().slice(0, 10).join(', ');
-    if (!isServed)
-      return {
-        sentence: `No live worker serves its queue '${job.queue}' (they serve: ${served}).`,
-        at: null,
-      };
+    if (!isServed) return blocked(`No live worker serves its queue '${job.queue}' (they serve: ${served}).`);
     // The check before this one reports a missing handler.
     if (withHandler(workers, job.taskType).length === 0) return undefined;
-    const sentence = `No live worker both serves its queue '${job.queue}' and has a handler for '${job.taskType}'.`;
-    return { sentence, at: null };
+    return blocked(
+      `No live worker both serves its queue '${job.queue}' and has a handler for '${job.taskType}'.`,
+    );
   },
 };
 
@@ -50,8 +46,7 @@ export const busy: ExplainCheck = {
     const slots = able.reduce((total, { concurrency }) => total + concurrency, 0);
     const who =
       able.length === 1 ? 'the worker that can run it is' : `all ${able.length} workers that can run it are`;
-    const sentence = `It waits for a free slot: ${who} busy (${plural(slots, 'slot')} taken).`;
-    return { sentence, at: null };
+    return blocked(`It waits for a free slot: ${who} busy (${plural(slots, 'slot')} taken).`);
   },
 };
 

@@ -33,7 +33,7 @@ export class BuilderState {
     return this.#definition;
   }
 
-  /** The input, to be changed. Throws SCHEDULE_FROZEN once it is frozen. */
+  /** The input, for a change. Throws SCHEDULE_FROZEN after `freeze()`. */
   mutable(where: string): DefinitionInput {
     if (this.#definition === undefined) return this.#input;
     throw new ChronosError(
@@ -48,7 +48,7 @@ export class BuilderState {
     input.options = { ...input.options, ...options };
   }
 
-  /** Replaces the base: the last frequency counts. `overridable`: fields of its cron expression that a constraint may replace. */
+  /** Replaces the base: the last frequency wins. `overridable`: fields of its cron expression that a constraint may replace. */
   setBase(
     base: Pick<ScheduleOptions, BaseName>,
     where: string,
@@ -64,7 +64,7 @@ export class BuilderState {
   /** Adds to the earlier constraints: all of them must hold. */
   addConstraint(name: ConstraintName, values: number | readonly number[], where: string): void {
     const before = this.mutable(where).options[name];
-    // Normalized: Sunday may be passed as 0 or as 7.
+    // Compare parsed values: Sunday may be passed as 0 or as 7.
     const { [name]: added = [] } = this.#check({ [name]: values }, where);
     const both = before === undefined ? added : added.filter((value) => [before].flat().includes(value));
     if (both.length === 0) {
@@ -99,7 +99,7 @@ export class BuilderState {
   }
 }
 
-/** The part of the day that lies in both windows. Throws unless that is a single window. */
+/** The part of the day that is in both windows. Throws if it could be two parts, or none. */
 function intersection(one: TimesOfDay, other: TimesOfDay): TimesOfDay {
   const isAfter = (a: string, b: string): boolean => (secondsOfDay(a) ?? 0) > (secondsOfDay(b) ?? 0);
   const passesMidnight = ([from, to]: TimesOfDay): boolean => isAfter(from, to);
@@ -110,6 +110,6 @@ function intersection(one: TimesOfDay, other: TimesOfDay): TimesOfDay {
   if (![one, other, both].some(passesMidnight)) return both;
   throw new ChronosError(
     'INVALID_SCHEDULE',
-    `between() was called before, and the two windows do not leave a single window: call it once`,
+    'between(): this window and that of an earlier call do not have a single window in common: call between() once',
   );
 }

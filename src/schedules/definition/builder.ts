@@ -11,7 +11,6 @@ import {
 import { nextRuns, occurrencesOf } from '../../domain/calendar/occurrences.js';
 import type { Duration } from '../../domain/duration.js';
 import { ChronosError } from '../../domain/errors.js';
-import { nameFault } from '../../domain/identifiers.js';
 import { type Instant, parseInstant } from '../../domain/instant.js';
 import type { Misfire, Overlap } from '../../domain/schedule/schedule.js';
 import { integer, parse } from '../../domain/validation.js';
@@ -20,7 +19,7 @@ import { bindDraft, type BoundDraft, type DispatchFunction, Draft } from '../../
 import type { JobHandle } from '../../jobs/job-handle.js';
 import { BuilderState } from './builder-state.js';
 import type { DefinitionRegistry } from './definition-registry.js';
-import type { Definition, DefinitionInput } from './definition.js';
+import { assertScheduleName, type Definition, type DefinitionInput } from './definition.js';
 import { type HandlerSource, sourceForDefine, sourceForSchedule } from './handler-source.js';
 
 /** `scheduler.schedule(name, handler)`. */
@@ -34,7 +33,7 @@ export function defineSchedule<A>(
   return new ScheduleBuilder<A>(definitions, dispatch, sourceForSchedule(name, handler), null).named(name);
 }
 
-/** `scheduler.define(handler, payload)`: may be named later. */
+/** `scheduler.define(handler, payload)`. It can be named later. */
 export function defineTask<A>(
   definitions: DefinitionRegistry,
   dispatch: DispatchFunction,
@@ -47,7 +46,7 @@ export function defineTask<A>(
   return builder;
 }
 
-/** A method for each frequency helper. */
+/** `daily()`, `everyFiveMinutes()` and so on. */
 export type FrequencyMethods<B> = {
   [K in FrequencyName]: (...args: Parameters<(typeof FREQUENCIES)[K]['cron']>) => B;
 };
@@ -55,12 +54,12 @@ export type FrequencyMethods<B> = {
 /** `mondays()`, `weekdays()` and so on. */
 export type WeekdayMethods<B> = { [K in keyof typeof WEEKDAYS]: () => B };
 
-// The methods of these two types are added to the prototype at the end of this file, from their tables.
+// The static block of the class adds these methods to the prototype.
 export interface ScheduleBuilder<A>
   extends FrequencyMethods<ScheduleBuilder<A>>, WeekdayMethods<ScheduleBuilder<A>> {}
 
 /**
- * Defines when and how something runs. The last frequency is the base; constraints narrow it, in any order, and all of
+ * Defines when and how a handler runs. The last frequency is the base; constraints narrow it, in any order, and all of
  * them must hold. A definition is frozen when the scheduler starts, when a pass runs, and when it is first read.
  */
 // eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging
@@ -80,7 +79,7 @@ export class ScheduleBuilder<A> {
     this.#state = new BuilderState(task, payload, definitions.context);
   }
 
-  /** Completes the definition; from now on it cannot be changed. */
+  /** Completes the definition. It cannot be changed afterwards. */
   freeze(): Definition {
     return this.#state.freeze((input) => this.#definitions.build(input, this));
   }
@@ -93,7 +92,7 @@ export class ScheduleBuilder<A> {
     return this;
   }
 
-  /** The payload of its jobs, unless a dispatch passes another. */
+  /** The payload of its jobs. A dispatch may pass a different one. */
   args(payload: A): this {
     this.#state.mutable('args()').payload = payload;
     return this;
@@ -173,12 +172,12 @@ export class ScheduleBuilder<A> {
     return this.#set('maxRuns', maxRuns);
   }
 
-  /** Delays each run by up to this much, evenly spread. */
+  /** Delays each run by a random time up to this. */
   jitter(jitter: Duration): this {
     return this.#set('jitter', jitter);
   }
 
-  /** The queue of its jobs. Without one, a pass runs them inline. */
+  /** The queue of its jobs. Without a queue, a pass runs them inline. */
   queue(queue: string): this {
     return this.#set('queue', queue);
   }
@@ -192,14 +191,14 @@ export class ScheduleBuilder<A> {
     return this.#set('retries', { ...before, ...retries });
   }
 
-  /** This many retries after the first attempt. */
+  /** How many retries follow the first attempt. */
   maxRetries(retries: number): this {
     const { retries: before } = this.#state.mutable('maxRetries()').options;
     parse(integer(0, MAX_ATTEMPTS - 1), retries, 'maxRetries()', 'INVALID_SCHEDULE');
     return this.#set('retries', { ...before, max: retries + 1 }, 'maxRetries()');
   }
 
-  /** Longest time of one attempt. */
+  /** How long one attempt may take. */
   timeout(timeout: Duration): this {
     return this.#set('timeout', timeout);
   }
@@ -212,12 +211,12 @@ export class ScheduleBuilder<A> {
     return this;
   }
 
-  /** Longest time of one run, over all its attempts. */
+  /** How long one run may take, over all its attempts. */
   maxRunningTime(maxRunningTime: Duration): this {
     return this.#set('maxRunningTime', maxRunningTime);
   }
 
-  /** The default: while a run is not finished, further occurrences are skipped. `false` lets them overlap. */
+  /** The default: occurrences are skipped while an earlier run is not finished. `false` lets runs overlap. */
   singleInstance(single = true): this {
     return this.overlap(single ? 'skip' : 'allow');
   }
@@ -243,7 +242,7 @@ export class ScheduleBuilder<A> {
     return this.#set('environments', environments.flat());
   }
 
-  /** A pass runs it after these, which may be defined later. */
+  /** A pass runs it after these definitions, which may be defined later. */
   dependsOn(...names: (string | readonly string[])[]): this {
     this.#state.mutable('dependsOn()').dependsOn.push(...names.flat());
     return this;
@@ -312,19 +311,6 @@ export class ScheduleBuilder<A> {
     );
   }
 
-  /** Called by the methods that are generated from FREQUENCIES. */
-  protected frequency(name: FrequencyName, markedCron: () => string): this {
-    this.#state.mutable(`${name}()`);
-    const { cron, overridable } = overridableCron(markedCron());
-    this.#state.setBase({ cron }, `${name}()`, overridable);
-    return this;
-  }
-
-  /** Called by the methods that are generated from WEEKDAYS. */
-  protected onDays(name: string, days: readonly number[]): this {
-    return this.#constrain('weekdays', days, `${name}()`);
-  }
-
   #base<K extends BaseName>(name: K, value: ScheduleOptions[K]): this {
     this.#state.setBase({ [name]: value }, `${name}()`);
     return this;
@@ -344,32 +330,26 @@ export class ScheduleBuilder<A> {
     this.#state.addHook(kind, fn);
     return this;
   }
-}
 
-interface GeneratedMethods {
-  frequency(name: string, markedCron: () => string): unknown;
-  onDays(name: string, days: readonly number[]): unknown;
-}
-
-for (const [name, { cron }] of Object.entries(FREQUENCIES)) {
-  const toCron = cron as (...args: unknown[]) => string;
-  Object.defineProperty(ScheduleBuilder.prototype, name, {
-    value: function (this: GeneratedMethods, ...args: unknown[]) {
-      return this.frequency(name, () => toCron(...args));
-    },
-  });
-}
-
-for (const [name, days] of Object.entries(WEEKDAYS)) {
-  Object.defineProperty(ScheduleBuilder.prototype, name, {
-    value: function (this: GeneratedMethods) {
-      return this.onDays(name, days);
-    },
-  });
-}
-
-function assertScheduleName(name: unknown, where: string): void {
-  const fault = nameFault(name);
-  if (fault !== undefined)
-    throw new ChronosError('INVALID_SCHEDULE', `${where}: the name of a schedule ${fault}`);
+  static {
+    for (const [name, frequency] of Object.entries(FREQUENCIES)) {
+      const toCron = frequency.cron as (...args: unknown[]) => string;
+      Object.defineProperty(this.prototype, name, {
+        value: function (this: ScheduleBuilder<unknown>, ...args: unknown[]) {
+          // Before toCron(), which throws for invalid arguments: a frozen definition is reported first.
+          this.#state.mutable(`${name}()`);
+          const { cron, overridable } = overridableCron(toCron(...args));
+          this.#state.setBase({ cron }, `${name}()`, overridable);
+          return this;
+        },
+      });
+    }
+    for (const [name, days] of Object.entries(WEEKDAYS)) {
+      Object.defineProperty(this.prototype, name, {
+        value: function (this: ScheduleBuilder<unknown>) {
+          return this.#constrain('weekdays', days, `${name}()`);
+        },
+      });
+    }
+  }
 }

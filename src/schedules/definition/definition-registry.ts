@@ -12,15 +12,9 @@ export type DefinitionRegistryOptions = Pick<
   'timezone' | 'symbols' | 'environment' | 'maxPayloadBytes' | 'clock'
 >;
 
-/** A ScheduleBuilder, as far as the registry needs it. */
-interface Freezable {
+/** A ScheduleBuilder. Its class imports this file. */
+interface Builder {
   freeze(): Definition;
-}
-
-export interface ValidationResult {
-  /** The valid definitions that are meant for this environment. */
-  valid: Definition[];
-  rejected: { name: string; error: Error }[];
 }
 
 /** The schedules that this process defines in code. */
@@ -28,9 +22,9 @@ export class DefinitionRegistry {
   readonly context: ScheduleContext;
   readonly #handlers: HandlerRegistry;
   readonly #options: DefinitionRegistryOptions;
-  /** In the order of definition. Builders may be named late, or never. */
-  readonly #names = new Map<Freezable, string | undefined>();
-  readonly #builders = new Map<string, Freezable>();
+  /** In the order of definition. A builder may be named later, or never. */
+  readonly #names = new Map<Builder, string | undefined>();
+  readonly #builders = new Map<string, Builder>();
 
   constructor(handlers: HandlerRegistry, options: DefinitionRegistryOptions) {
     this.#handlers = handlers;
@@ -40,12 +34,12 @@ export class DefinitionRegistry {
     this.context = { timezone: options.timezone, symbols };
   }
 
-  add(builder: Freezable): void {
+  add(builder: Builder): void {
     this.#names.set(builder, undefined);
   }
 
-  /** Adds or renames a builder; its previous name is free again. Throws SCHEDULE_EXISTS if another one has the name. */
-  setName(builder: Freezable, name: string): void {
+  /** Adds or renames a builder and frees its previous name. Throws SCHEDULE_EXISTS if the name is taken. */
+  setName(builder: Builder, name: string): void {
     if ((this.#builders.get(name) ?? builder) !== builder) {
       throw new ChronosError(
         'SCHEDULE_EXISTS',
@@ -57,8 +51,8 @@ export class DefinitionRegistry {
     this.#builders.set(name, builder);
   }
 
-  /** Completes a definition and makes its task type known to the handler registry. */
-  build(input: DefinitionInput, builder: Freezable): Definition {
+  /** Completes a definition and registers it, and its own handler if it has one, in the handler registry. */
+  build(input: DefinitionInput, builder: Builder): Definition {
     const { maxPayloadBytes } = this.#options;
     const definition = buildDefinition(input, { ...this.context, maxPayloadBytes, now: this.now() });
     const { name, task, schedule, options, hooks } = definition;
@@ -91,7 +85,7 @@ export class DefinitionRegistry {
     return executionOrder(this.all());
   }
 
-  /** All definitions. Throws if one of them is meant for this environment and has no handler. */
+  /** All definitions. Throws if one of them applies to this environment and has no handler. */
   runnable(): Definition[] {
     const definitions = this.all();
     for (const definition of definitions) {
@@ -112,10 +106,11 @@ export class DefinitionRegistry {
 
   /**
    * Checks all definitions without throwing, for a process that is already running. An invalid definition is removed
-   * and its name is free again. One without a handler stays: its handler may be registered later.
+   * and its name is free again. A definition without a handler stays: its handler may be registered later. `valid`
+   * contains only definitions that apply to this environment.
    */
-  validate(): ValidationResult {
-    const rejected: ValidationResult['rejected'] = [];
+  validate(): { valid: Definition[]; rejected: { name: string; error: Error }[] } {
+    const rejected: { name: string; error: Error }[] = [];
     const definitions = [...this.#names].flatMap(([builder, name = 'unnamed']) => {
       try {
         return assertNamed(builder.freeze());
@@ -138,7 +133,7 @@ export class DefinitionRegistry {
     return (this.#options.clock ?? systemClock).now();
   }
 
-  #releaseName(builder: Freezable): void {
+  #releaseName(builder: Builder): void {
     const name = this.#names.get(builder);
     if (name !== undefined) this.#builders.delete(name);
   }
@@ -157,7 +152,7 @@ export function isForEnvironment(environments: readonly string[], environment: s
   return environments.length === 0 || environments.includes(environment);
 }
 
-/** The name of an unnamed closure is a hash of its code, so it differs between builds: workers would not find it. */
+/** The generated name of a closure contains a hash of its code and differs between builds: workers would not find it. */
 function assertNamed(definition: Definition): Definition {
   if (!definition.isUnnamedClosure) return definition;
   throw new ChronosError(
@@ -166,7 +161,7 @@ function assertNamed(definition: Definition): Definition {
   );
 }
 
-/** Sorts definitions so that each comes after its dependencies; otherwise the order stays. */
+/** Topological sort: each definition comes after its dependencies; independent ones keep their order. */
 export function executionOrder<T extends Pick<Definition, 'name' | 'dependsOn'>>(
   definitions: readonly T[],
 ): T[] {

@@ -5,13 +5,13 @@ import type { CronField } from '../../domain/calendar/cron.js';
 import { occurrencesOf } from '../../domain/calendar/occurrences.js';
 import type { Duration } from '../../domain/duration.js';
 import { ChronosError } from '../../domain/errors.js';
-import { nameFault } from '../../domain/identifiers.js';
+import { findNameError } from '../../domain/identifiers.js';
 import { hashOf, type ScheduleDefinition } from '../../domain/schedule/schedule.js';
 import type { HandlerHooks } from '../../handlers/hooks.js';
 import { checkedPayload } from '../../handlers/payload.js';
-import type { HandlerSource } from './handler-source.js';
+import { type HandlerSource, handlerTaskType } from './handler-source.js';
 
-/** What was set on a builder so far. */
+/** The settings that a builder has collected. */
 export interface DefinitionInput {
   name: string | undefined;
   readonly task: HandlerSource;
@@ -34,7 +34,7 @@ export interface Definition {
   readonly options: ResolvedHandlerOptions;
   readonly hooks: HandlerHooks;
   readonly dependsOn: readonly string[];
-  /** Its name is a hash of its code, which differs between builds: it can only run inline. */
+  /** Its generated name contains a hash of its code, which differs between builds, so it can only run inline. */
   readonly isUnnamedClosure: boolean;
 }
 
@@ -46,10 +46,10 @@ export interface DefinitionContext extends ScheduleContext {
 /** Checks the input as a whole. Throws INVALID_SCHEDULE, INVALID_PAYLOAD or SCHEDULE_NEVER_RUNS. */
 export function buildDefinition(input: DefinitionInput, context: DefinitionContext): Definition {
   const { task } = input;
-  const name = input.name ?? nameFor(input);
+  const name = input.name ?? generateName(input);
   const where = `schedule '${name}'`;
-  const fault = nameFault(name);
-  if (fault !== undefined) throw new ChronosError('INVALID_SCHEDULE', `the name of a schedule ${fault}`);
+  // A generated name starts with a label, such as the name of a function, that may not be a valid name.
+  assertScheduleName(name, where);
   const isUnnamedClosure = input.name === undefined && task.kind === 'closure';
   if (isUnnamedClosure && input.options.queue !== undefined) {
     throw new ChronosError(
@@ -69,22 +69,22 @@ export function buildDefinition(input: DefinitionInput, context: DefinitionConte
     task,
     schedule: deepFreeze(schedule),
     hash: hashOf(schedule),
-    options: deepFreeze(
-      resolveHandlerOptions(name, {
-        ...(retries !== undefined && { retries }),
-        ...(timeout !== undefined && { timeout }),
-        ...(input.lease !== undefined && { lease: input.lease }),
-      }),
-    ),
-    hooks: frozenLists(input.hooks),
+    options: deepFreeze(resolveHandlerOptions(name, { retries, timeout, lease: input.lease })),
+    hooks: deepFreeze(copyLists(input.hooks)),
     dependsOn: Object.freeze([...input.dependsOn]),
     isUnnamedClosure,
   });
 }
 
+export function assertScheduleName(name: unknown, where: string): void {
+  const error = findNameError(name);
+  if (error !== undefined)
+    throw new ChronosError('INVALID_SCHEDULE', `${where}: the name of a schedule ${error}`);
+}
+
 /**
- * A rule without an occurrence within five years is a mistake. The start of an interval is known only once the schedule
- * is stored; until then, this checks that its constraints can be met at all.
+ * A rule without an occurrence within five years is a mistake. The start of an interval is known only when the schedule
+ * is stored. Until then, this checks only whether its constraints can ever be met.
  */
 export function assertHasOccurrences(
   where: string,
@@ -104,17 +104,17 @@ export function assertHasOccurrences(
   );
 }
 
-/** A pass runs it inline. */
+/** True if a pass runs it inline instead of enqueuing a job. */
 export function isInline({ schedule }: Definition): boolean {
   return schedule.queue === null;
 }
 
-function nameFor({ task, payload }: DefinitionInput): string {
-  const what = task.kind === 'closure' ? task.source : task.kind === 'taskType' ? task.taskType : null;
-  return `${task.label}-${hashOf([what, payload ?? null])}`;
+function generateName({ task, payload }: DefinitionInput): string {
+  const code = task.kind === 'closure' ? task.source : (handlerTaskType(task) ?? null);
+  return `${task.label}-${hashOf([code, payload ?? null])}`;
 }
 
-/** Freezes plain objects and arrays. Others, such as ObjectIds, stay as they are. */
+/** Freezes plain objects and arrays, but not class instances such as ObjectIds. */
 function deepFreeze<T>(value: T): T {
   const isPlain = Array.isArray(value) || Object.getPrototypeOf(value ?? 0) === Object.prototype;
   if (!isPlain) return value;
@@ -122,7 +122,7 @@ function deepFreeze<T>(value: T): T {
   return Object.freeze(value);
 }
 
-function frozenLists(hooks: DefinitionInput['hooks']): HandlerHooks {
-  const frozen = Object.entries(hooks).map(([key, list]) => [key, Object.freeze([...list])]);
-  return Object.freeze(Object.fromEntries(frozen) as HandlerHooks);
+function copyLists(hooks: DefinitionInput['hooks']): HandlerHooks {
+  const copies = Object.entries(hooks).map(([kind, list]) => [kind, [...list]]);
+  return Object.fromEntries(copies) as HandlerHooks;
 }

@@ -9,7 +9,7 @@ import { isHandlerClass, taskTypeOf } from '../../handlers/handler-function.js';
 import type { HandlerRegistry } from '../../handlers/handler-registry.js';
 import type { JobContext } from '../../handlers/handler.js';
 
-/** What a definition runs. `label` is the first part of the name of an unnamed definition. */
+/** What a definition runs. The generated name of an unnamed definition starts with `label`. */
 export type HandlerSource =
   | { readonly kind: 'own'; readonly label: string }
   | { readonly kind: 'handler'; readonly label: string; readonly handler: unknown }
@@ -47,9 +47,8 @@ export function sourceForDefine(
 ): { task: HandlerSource; payload: unknown } {
   if (typeof handler === 'function') {
     // A function without a name is identified by its code.
-    if (!isHandlerClass(handler) && handler.name === '') return { task: closure(handler), payload };
     const label = isHandlerClass(handler) ? taskTypeOf(handler) : handler.name;
-    return { task: { kind: 'handler', label, handler }, payload };
+    return { task: label === '' ? closure(handler) : { kind: 'handler', label, handler }, payload };
   }
   if (typeof handler === 'object' && handler !== null) {
     if (typeof (handler as { handle?: unknown }).handle !== 'function') {
@@ -64,7 +63,7 @@ export function sourceForDefine(
     case 'closure':
       return { task: closure(payload), payload: null };
     case 'shell':
-      // The command comes from code: nothing that is stored can change which program runs.
+      // The command is bound here, in code: a change of the stored payload cannot make it run another program.
       return { task: { kind: 'shell', label: 'shell', command: parseShellPayload(payload) }, payload };
     case 'command': {
       const { command, args } = readCommand(payload);
@@ -93,7 +92,7 @@ export function registerHandler(registry: HandlerRegistry, name: string, task: H
   }
 }
 
-/** The error if this process has no handler for the jobs of the definition. */
+/** The error to report if this process has no handler for the jobs of the definition. */
 export function findMissingHandler(
   registry: HandlerRegistry,
   name: string,

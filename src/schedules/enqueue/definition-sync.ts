@@ -19,18 +19,18 @@ export interface DefinitionSyncDeps {
   definitions: DefinitionRegistry;
 }
 
-/** Stores the definitions in code. Writes definition fields only, and only if they differ from what is stored. */
+/** Stores the definitions in code. Writes only the fields of the definition, and only if they changed. */
 export class DefinitionSync {
   readonly #deps: DefinitionSyncDeps;
   readonly #registered = new Set<string>();
-  /** The last reported reason of each rejected definition, so that it is reported once. */
+  /** The last reported reason by definition: each reason is reported once. */
   readonly #rejections = new Map<string, string>();
 
   constructor(deps: DefinitionSyncDeps) {
     this.#deps = deps;
   }
 
-  /** The registered definitions of this process. */
+  /** Names of the registered definitions. */
   get names(): string[] {
     return [...this.#registered];
   }
@@ -39,12 +39,12 @@ export class DefinitionSync {
     return this.#registered.has(name);
   }
 
-  /** Registers everything, at the start. Throws if a definition is invalid. */
+  /** Registers all definitions. Throws if one is invalid. */
   async registerAll(): Promise<void> {
     await this.#register(this.#deps.definitions.forThisEnvironment());
   }
 
-  /** Registers what was defined since the last call. An invalid definition is reported and left out. */
+  /** Registers new definitions. An invalid definition is reported and left out. */
   async registerNew(): Promise<void> {
     const { valid, rejected } = this.#deps.definitions.validate();
     for (const { name, error } of rejected) this.#reportRejection(name, error);
@@ -58,10 +58,10 @@ export class DefinitionSync {
     }
   }
 
-  /** Reports stored schedules that came from code but are defined neither here nor in a live worker. */
+  /** Reports stored schedules that were defined in code but are defined neither here nor in a live worker now. */
   async reportOrphans(): Promise<void> {
-    const { store, events, clock } = this.#deps;
-    const foreign = await store.findForeignDefinitions(this.#deps.definitions.all().map(({ name }) => name));
+    const { store, events, clock, definitions } = this.#deps;
+    const foreign = await store.findForeignDefinitions(definitions.all().map(({ name }) => name));
     if (foreign.length === 0) return;
     const alive = new Set(await store.findLiveTaskTypes(clock.now()));
     for (const scheduleId of foreign)
@@ -92,7 +92,7 @@ export class DefinitionSync {
     }
   }
 
-  /** False if another process wrote the schedule since it was read. */
+  /** False if another process changed the schedule after `known` was read. */
   async #write(definition: Definition, known: ScheduleDocument | undefined): Promise<boolean> {
     const { store, clock } = this.#deps;
     const { name, schedule, hash } = definition;

@@ -22,21 +22,19 @@ export interface PlanExecutorDeps {
   clock: Clock;
   events: EventBus;
   options: Pick<ResolvedOptions, 'executionRetention'>;
+  jobs: Pick<JobActions, 'cancel'>;
+  engine: Pick<WorkerEngine, 'wake'>;
 }
 
 /**
  * Executes stored plans: inserts the jobs of pending runs, records skips, and removes both from the schedule. Any
- * process may do this, also a second time: the job id is the occurrence, so there is never a second job.
+ * process may execute a plan, even again: the job id is derived from the occurrence, so there is never a second job.
  */
 export class PlanExecutor {
   readonly #deps: PlanExecutorDeps;
-  readonly #jobs: Pick<JobActions, 'cancel'>;
-  readonly #engine: Pick<WorkerEngine, 'wake'>;
 
-  constructor(deps: PlanExecutorDeps, jobs: Pick<JobActions, 'cancel'>, engine: Pick<WorkerEngine, 'wake'>) {
+  constructor(deps: PlanExecutorDeps) {
     this.#deps = deps;
-    this.#jobs = jobs;
-    this.#engine = engine;
   }
 
   /** Returns the jobs it inserted. */
@@ -55,7 +53,7 @@ export class PlanExecutor {
     return inserted;
   }
 
-  /** Everything of a plan except its runs. */
+  /** Executes everything in the plans except their runs. */
   async recordSkipsAndCancels(planned: readonly PlannedSchedule[]): Promise<void> {
     await this.#recordSkips(
       planned.flatMap(({ schedule, plan: { pending } }) =>
@@ -63,8 +61,8 @@ export class PlanExecutor {
       ),
     );
     for (const { plan } of planned) {
-      if (plan.cancel !== null)
-        await this.#jobs.cancel(plan.cancel, 'replaced by a newer run of its schedule');
+      if (plan.cancel === null) continue;
+      await this.#deps.jobs.cancel(plan.cancel, 'replaced by a newer run of its schedule');
     }
   }
 
@@ -72,9 +70,9 @@ export class PlanExecutor {
     await this.#removePending('run', [[schedule._id, runId]]);
   }
 
-  /** A run whose job cannot be inserted stays pending and is tried again. The others are inserted. */
+  /** A run whose job cannot be inserted stays pending and is retried. It does not affect the others. */
   async #insert(jobs: readonly JobDocument[]): Promise<{ inserted: JobDocument[]; failed: Set<string> }> {
-    const { store, events, clock } = this.#deps;
+    const { store, events, clock, engine } = this.#deps;
     const inserted: JobDocument[] = [];
     const failed = new Set<string>();
     if (jobs.length === 0) return { inserted, failed };
@@ -95,11 +93,11 @@ export class PlanExecutor {
       const late = clock.now().getTime() - scheduledFor.getTime();
       events.emit('schedule:due', { scheduleId: schedule, jobId, scheduledFor, late });
     }
-    if (inserted.length > 0) this.#engine.wake();
+    if (inserted.length > 0) engine.wake();
     return { inserted, failed };
   }
 
-  /** A skip that MongoDB rejects is reported and dropped: it would fail forever. */
+  /** A skip that MongoDB rejects is reported and dropped: a retry would be rejected, too. */
   async #recordSkips(skips: readonly { schedule: ScheduleDocument; skip: PendingSkip }[]): Promise<void> {
     const { store, events, options } = this.#deps;
     if (skips.length === 0) return;
@@ -131,7 +129,7 @@ export class PlanExecutor {
   }
 }
 
-/** The job of an occurrence. It is due at the time of the occurrence, even if it is inserted later. */
+/** The job of an occurrence. It is due at the time of the occurrence, plus jitter, even if it is inserted later. */
 export function createOccurrenceJob(
   schedule: ScheduleDocument,
   { id, at }: PendingRun,

@@ -4,6 +4,7 @@ import { RESERVED_LOCK_PREFIX } from '../../domain/identifiers.js';
 import type { ScheduleScope } from '../../store/schedules/due.js';
 import type { Store } from '../../store/store.js';
 
+/** A process that crashes while it holds the lock delays the others by at most this long. */
 export const PLANNING_LOCK_MS = 2000;
 
 export interface PlanningLockDeps {
@@ -13,9 +14,10 @@ export interface PlanningLockDeps {
 }
 
 /**
- * Lets one process plan at a time. If several processes plan the same schedules at the same moment, the work of all but
- * one is wasted. So a process that has lost a round takes this lock before the next one. It is only an optimization:
- * planning without it is safe.
+ * Elects one process to plan while several compete. Processes that plan the same schedules at the same moment conflict:
+ * the compare-and-set of only one of them succeeds, and the work of the others is wasted. So a process plans without
+ * the lock until most plans of a round conflict, and from then on only while it holds the lock. This is only an
+ * optimization: planning without the lock is safe.
  */
 export class PlanningLock {
   readonly #deps: PlanningLockDeps;
@@ -26,19 +28,21 @@ export class PlanningLock {
     this.#deps = deps;
   }
 
-  /** Takes the result of a round. */
+  /** Call it after each round, with the number of stored plans and of conflicts. */
   observe(stored: number, conflicts: number): void {
     this.#isContended ||= conflicts > stored;
   }
 
+  /** True if this process may plan now. */
   async tryAcquire({ names, environment }: ScheduleScope): Promise<boolean> {
     const { clock, store, workerId } = this.#deps;
     if (!this.#isContended) return true;
+    // The lease counts from before the request, so that it ends here before it ends in the database.
     const sentAt = clock.monotonic();
     if (this.#held !== undefined && sentAt < this.#held.until) return true;
     const now = clock.now();
     const token = randomUUID();
-    // One lock for each set of schedules: processes with different definitions do not conflict.
+    // One lock per set of schedules: a process must not wait for one that plans other schedules.
     const scope = createHash('sha256').update(JSON.stringify([environment, names.toSorted()]));
     const name = `${RESERVED_LOCK_PREFIX}schedules:${scope.digest('hex').slice(0, 16)}`;
     const grant = { token, workerId, lockedUntil: new Date(now.getTime() + PLANNING_LOCK_MS) };
@@ -50,6 +54,7 @@ export class PlanningLock {
   async release(): Promise<void> {
     const held = this.#held;
     this.#held = undefined;
+    // If this fails, the lock expires.
     if (held !== undefined) await this.#deps.store.releaseLock(held.name, held.token).catch(() => undefined);
   }
 }

@@ -16,9 +16,9 @@ import { type PlanningLock, PLANNING_LOCK_MS } from './planning-lock.js';
 import type { PlannedSchedule, SchedulePlanner } from './schedule-planner.js';
 
 const BATCH = 500;
-/** The process that stores a plan executes it at once. If a run is pending for longer, that process has crashed. */
+/** The process that stores a plan executes it at once. If it has not done so by then, it has probably crashed. */
 const EXECUTE_PENDING_AFTER_MS = 2000;
-/** How long an unusable schedule is left out, unless a schedule changes. */
+/** How long a malformed or unplannable schedule is left out, unless any schedule changes. */
 const QUARANTINE_MS = 60_000;
 
 export interface ScheduleEnqueuerDeps {
@@ -27,13 +27,17 @@ export interface ScheduleEnqueuerDeps {
   random: () => number;
   store: Pick<Store, 'findDueSchedules' | 'findPendingSchedules' | 'findSchedules' | 'nextScheduleAt'>;
   options: Pick<ResolvedOptions, 'environment' | 'pollInterval'>;
+  planner: SchedulePlanner;
+  executor: PlanExecutor;
+  definitionSync: DefinitionSync;
+  planningLock: PlanningLock;
+  changes: Pick<ChangeListener, 'intervalMultiplier'>;
 }
 
 interface FoundSchedules {
-  due: ScheduleDocument[];
-  /** With plans that nobody has executed yet. */
-  pending: ScheduleDocument[];
-  /** With a waiting run, because one of their runs ended here or a run was added here. */
+  /** Due, or with a plan that was stored but not executed. Other processes find these, too. */
+  shared: ScheduleDocument[];
+  /** Passed to `checkSchedule()`. Only this process knows that a run may start, so it plans them without the lock. */
   toCheck: ScheduleDocument[];
   nextDueAt: Date | null;
   /** The batch is full, so there may be more due schedules. */
@@ -42,24 +46,20 @@ interface FoundSchedules {
 
 interface Round {
   jobs: JobDocument[];
-  /** When the next round follows: at once, at a time, or with the next poll. */
+  /** When the next round follows: immediately, at this time, or (null) with the next poll. */
   next: 'now' | Date | null;
 }
 
 /**
- * Turns due occurrences into jobs. Every worker does this, without a leader: a stored plan decides each occurrence
- * exactly once.
+ * Turns due occurrences into jobs. Every worker does this, without a leader: each occurrence is decided once, by the
+ * compare-and-set that stores its plan.
  */
 export class ScheduleEnqueuer extends PeriodicService implements ChangeSubscriber {
   readonly name = 'enqueue schedules';
   readonly #deps: ScheduleEnqueuerDeps;
-  readonly #planner: SchedulePlanner;
-  readonly #executor: PlanExecutor;
-  readonly #definitionSync: DefinitionSync;
-  readonly #planningLock: PlanningLock;
-  readonly #changes: Pick<ChangeListener, 'intervalMultiplier'>;
-  /** Unusable schedules, and until when (monotonic) they are left out. */
+  /** Ids of malformed and unplannable schedules, and until when (monotonic) they are left out. */
   readonly #quarantined = new Map<string, number>();
+  /** Already reported. */
   readonly #malformed = new Set<string>();
   /** Schedules with a run that waits for an earlier one to end. */
   readonly #withWaitingRuns = new Set<string>();
@@ -67,21 +67,9 @@ export class ScheduleEnqueuer extends PeriodicService implements ChangeSubscribe
   /** Where the next batch of pending schedules begins. */
   #pendingAfter = '';
 
-  constructor(
-    deps: ScheduleEnqueuerDeps,
-    planner: SchedulePlanner,
-    executor: PlanExecutor,
-    definitionSync: DefinitionSync,
-    planningLock: PlanningLock,
-    changes: Pick<ChangeListener, 'intervalMultiplier'>,
-  ) {
+  constructor(deps: ScheduleEnqueuerDeps) {
     super(deps.clock, deps.events);
     this.#deps = deps;
-    this.#planner = planner;
-    this.#executor = executor;
-    this.#definitionSync = definitionSync;
-    this.#planningLock = planningLock;
-    this.#changes = changes;
   }
 
   onChanges({ schedules }: Pick<ChangeBatch, 'schedules'>): void {
@@ -97,7 +85,7 @@ export class ScheduleEnqueuer extends PeriodicService implements ChangeSubscribe
     this.wake();
   }
 
-  /** Checks soon whether a waiting run of the schedule may start. */
+  /** Wakes the service to check whether a waiting run of the schedule may start. */
   checkSchedule(scheduleId: string): void {
     this.#toCheck.add(scheduleId);
     this.wake();
@@ -111,11 +99,11 @@ export class ScheduleEnqueuer extends PeriodicService implements ChangeSubscribe
 
   override async stop(): Promise<void> {
     await super.stop();
-    await this.#planningLock.release();
+    await this.#deps.planningLock.release();
   }
 
   async runOnce(): Promise<number> {
-    await this.#definitionSync.registerNew();
+    await this.#deps.definitionSync.registerNew();
     let { next } = await this.#round(this.#scope);
     while (next === 'now' && !this.stopping) ({ next } = await this.#round(this.#scope));
     if (next === 'now') return 0;
@@ -123,43 +111,39 @@ export class ScheduleEnqueuer extends PeriodicService implements ChangeSubscribe
     return Math.min(this.#interval, delay);
   }
 
-  /** Enqueues everything that is due, or only what stored schedules have due. Returns the jobs. */
+  /** Enqueues the due runs of all schedules, or only of those added through the API. Returns the inserted jobs. */
   async collect(scope: 'all' | 'stored'): Promise<JobDocument[]> {
-    const limited = scope === 'all' ? this.#scope : { ...this.#scope, names: [] };
     const jobs: JobDocument[] = [];
     let round: Round;
     do {
-      round = await this.#round(limited, { needsLock: false });
+      const limits = scope === 'all' ? {} : { names: [] };
+      round = await this.#round({ ...this.#scope, ...limits }, { needsLock: false });
       jobs.push(...round.jobs);
     } while (round.next === 'now');
     return jobs;
   }
 
   async #round(scope: ScheduleScope, { needsLock } = { needsLock: true }): Promise<Round> {
+    const { planner, executor, planningLock } = this.#deps;
     const now = this.clock.now();
-    const { due, pending, toCheck, nextDueAt, isFull } = await this.#find(scope, now);
-    const mayPlan =
-      !needsLock || due.length + pending.length === 0 || (await this.#planningLock.tryAcquire(scope));
-    const valid = this.#validOnly([...due, ...pending, ...toCheck]);
-    // Only this process knows of the schedules to check, so it plans them without the lock.
-    const schedules = mayPlan ? valid : valid.filter((schedule) => toCheck.includes(schedule));
-    const { stored, conflicts, unplannable } =
-      schedules.length === 0
-        ? { stored: [], conflicts: 0, unplannable: [] }
-        : await this.#planner.decide(schedules, now);
+    const { shared, toCheck, nextDueAt, isFull } = await this.#find(scope, now);
+    const mayPlanShared = !needsLock || shared.length === 0 || (await planningLock.tryAcquire(scope));
+    const valid = this.#validOnly([...shared, ...toCheck]);
+    const schedules = mayPlanShared ? valid : valid.filter((schedule) => toCheck.includes(schedule));
+    const { stored, conflicts, unplannable } = await planner.decide(schedules, now);
     for (const id of unplannable) this.#quarantine(id);
-    this.#planningLock.observe(stored.length, conflicts);
-    const jobs = stored.length === 0 ? [] : await this.#executor.execute(stored, now);
+    planningLock.observe(stored.length, conflicts);
+    const jobs = await executor.execute(stored, now);
     this.#trackWaitingRuns(valid, stored);
 
-    if (!mayPlan) return { jobs, next: this.#retryPlanningAt(now) };
+    if (!mayPlanShared) return { jobs, next: this.#retryPlanningAt(now) };
     if (isFull) return { jobs, next: 'now' };
-    // Other processes have planned some of the schedules: read these again.
+    // Another process changed these schedules first: read them again.
     if (conflicts > 0) return { jobs, next: this.clock.now() };
     return { jobs, next: earliest([nextDueAt, ...stored.map(({ plan }) => plan.nextRunAt)]) };
   }
 
-  /** When the process that holds the planning lock may be done. */
+  /** Random, so that processes do not all retry at the same moment when the planning lock expires. */
   #retryPlanningAt(now: Date): Date {
     const { options, random } = this.#deps;
     return new Date(now.getTime() + Math.min(options.pollInterval, PLANNING_LOCK_MS * (0.5 + random() / 2)));
@@ -167,8 +151,8 @@ export class ScheduleEnqueuer extends PeriodicService implements ChangeSubscribe
 
   /** Nothing reports the end of a run in another process, so waiting runs are polled for at the full rate. */
   get #interval(): number {
-    const { pollInterval } = this.#deps.options;
-    return this.#withWaitingRuns.size > 0 ? pollInterval : pollInterval * this.#changes.intervalMultiplier;
+    const { options, changes } = this.#deps;
+    return options.pollInterval * (this.#withWaitingRuns.size > 0 ? 1 : changes.intervalMultiplier);
   }
 
   #trackWaitingRuns(schedules: readonly ScheduleDocument[], stored: readonly PlannedSchedule[]): void {
@@ -193,14 +177,13 @@ export class ScheduleEnqueuer extends PeriodicService implements ChangeSubscribe
       idsToCheck.length === 0 ? [] : store.findSchedules(idsToCheck),
     ]);
     this.#pendingAfter = pending.length === BATCH ? (pending.at(-1)?._id ?? '') : '';
-    // An index scan by nextRunAt returns a schedule twice if it moves on meanwhile: the last version counts.
-    const due = [...new Map(found.map((schedule) => [schedule._id, schedule])).values()];
-    const seen = new Set(due.map(({ _id }) => _id));
-    const isNew = ({ _id }: ScheduleDocument): boolean => !seen.has(_id) && seen.add(_id).size > 0;
+    // Plan each schedule once. The scan by nextRunAt returns a schedule again, in its newer version, if its nextRunAt
+    // moves forward during the scan.
+    const due = new Map(found.map((schedule) => [schedule._id, schedule]));
+    const others = pending.filter(({ _id }) => !due.has(_id) && !idsToCheck.includes(_id));
     return {
-      due,
-      toCheck: toCheck.filter(isNew),
-      pending: pending.filter(isNew),
+      shared: [...due.values(), ...others],
+      toCheck: toCheck.filter(({ _id }) => !due.has(_id)),
       nextDueAt,
       isFull: found.length === BATCH,
     };
@@ -229,14 +212,13 @@ export class ScheduleEnqueuer extends PeriodicService implements ChangeSubscribe
   get #scope(): ScheduleScope {
     const now = this.clock.monotonic();
     for (const [id, until] of this.#quarantined) if (until <= now) this.#quarantined.delete(id);
-    const { environment } = this.#deps.options;
-    return { names: this.#definitionSync.names, environment, except: [...this.#quarantined.keys()] };
+    const { definitionSync, options } = this.#deps;
+    const except = [...this.#quarantined.keys()];
+    return { names: definitionSync.names, environment: options.environment, except };
   }
 }
 
 function earliest(times: readonly (Date | null)[]): Date | null {
-  return times.reduce(
-    (first, time) => (first === null || (time !== null && time < first) ? time : first),
-    null,
-  );
+  const sorted = times.filter((time) => time !== null).toSorted((a, b) => a.getTime() - b.getTime());
+  return sorted[0] ?? null;
 }

@@ -23,15 +23,15 @@ export interface PlannedSchedule {
 
 export interface StoredPlans {
   stored: PlannedSchedule[];
-  /** How many were not stored because another process changed the schedule first. */
+  /** How many plans were not stored because another process changed the schedule first. */
   conflicts: number;
   /** Ids of schedules that this process cannot plan, or whose plan MongoDB rejects. */
   unplannable: string[];
 }
 
 /**
- * Decides which runs of a schedule are due. The decision is stored by one compare-and-set before anything else happens.
- * From then on any process can execute it, so a crash in between loses nothing.
+ * Decides which runs of a schedule are due. A compare-and-set stores the decision before it is executed. From then on
+ * any process can execute it, so a crash in between loses nothing.
  */
 export class SchedulePlanner {
   readonly #deps: SchedulePlannerDeps;
@@ -44,7 +44,8 @@ export class SchedulePlanner {
   async decide(schedules: readonly ScheduleDocument[], now: Date): Promise<StoredPlans> {
     const planned: PlannedSchedule[] = [];
     const failed: string[] = [];
-    for (const { schedule, active, isStale } of await loadSnapshots(this.#deps.store, schedules)) {
+    const runs = await findCurrentRuns(this.#deps.store, schedules);
+    for (const { schedule, active, isStale } of schedules.map((found) => toSnapshot(found, runs))) {
       try {
         const made = plan(schedule, activeOccurrences(schedule), active, now);
         if (isStale || changesSomething(schedule, made)) planned.push({ schedule, plan: made });
@@ -73,8 +74,8 @@ export class SchedulePlanner {
   }
 
   /**
-   * Disables a schedule whose rule is invalid, until somebody changes it. Returns false for any other error: it may
-   * concern only this process (such as a time zone it does not know), and others may still run the schedule.
+   * Disables a schedule whose rule is invalid, until the schedule is changed. Returns false for any other error: it may
+   * concern only this process (such as an unknown time zone), and others may still run the schedule.
    */
   async #disable(schedule: ScheduleDocument, error: Error, now: Date): Promise<boolean> {
     const { store, events } = this.#deps;
@@ -91,7 +92,7 @@ export class SchedulePlanner {
   }
 }
 
-/** Also true if there is something to execute: the process that decided it may have crashed. */
+/** Also true if runs or skips are pending: the process that decided on them may have crashed. */
 function changesSomething(schedule: ScheduleDocument, made: Plan): boolean {
   return (
     skipsOf(made.pending).length > 0 ||
@@ -103,28 +104,36 @@ function changesSomething(schedule: ScheduleDocument, made: Plan): boolean {
   );
 }
 
-/** Everything that a plan depends on. */
+/** Everything that a plan depends on, except the time. */
 export interface ScheduleSnapshot {
   schedule: ScheduleDocument;
   /** The current run, unless it is finished. */
   active: ActiveRun | null;
-  /** The current run is still pending although its job exists: a process crashed before it could remove it. */
+  /** The stored document has the current run as pending although its job exists: a process crashed in between. */
   isStale: boolean;
 }
 
-export async function loadSnapshots(
+export async function loadSnapshot(
+  store: Pick<Store, 'findRunStates'>,
+  schedule: ScheduleDocument,
+): Promise<ScheduleSnapshot> {
+  return toSnapshot(schedule, await findCurrentRuns(store, [schedule]));
+}
+
+async function findCurrentRuns(
   store: Pick<Store, 'findRunStates'>,
   schedules: readonly ScheduleDocument[],
-): Promise<ScheduleSnapshot[]> {
+): Promise<ReadonlyMap<string, RunState>> {
   const ids = schedules.flatMap(({ active }) => active ?? []);
-  const runs = ids.length === 0 ? new Map<string, RunState>() : await store.findRunStates(ids);
-  return schedules.map((schedule) => {
-    const { active, pending } = schedule;
-    const exists = active !== null && runs.has(active);
-    const open = exists ? pending.filter(({ kind, id }) => kind === 'skip' || id !== active) : pending;
-    const isStale = open.length < pending.length;
-    return { schedule: { ...schedule, pending: open }, active: activeRun(schedule, runs), isStale };
-  });
+  return ids.length === 0 ? new Map() : store.findRunStates(ids);
+}
+
+function toSnapshot(schedule: ScheduleDocument, runs: ReadonlyMap<string, RunState>): ScheduleSnapshot {
+  const { active, pending } = schedule;
+  const hasJob = active !== null && runs.has(active);
+  const open = hasJob ? pending.filter(({ kind, id }) => kind === 'skip' || id !== active) : pending;
+  const isStale = open.length < pending.length;
+  return { schedule: { ...schedule, pending: open }, active: activeRun(schedule, runs), isStale };
 }
 
 /** A paused or disabled schedule has no occurrences; its pending runs are still executed. */
@@ -139,7 +148,7 @@ function activeRun(
   if (active === null || overlap === 'allow') return null;
   const run = runs.get(active);
   if (run === undefined) {
-    // Its job is not inserted yet, or was pruned, and so finished long ago.
+    // Without a job, the run is still pending, or it finished long ago and its job was pruned.
     const entry = pending.find(({ kind, id }) => kind === 'run' && id === active);
     return entry === undefined ? null : { id: active, since: entry.since };
   }

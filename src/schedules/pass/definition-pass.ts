@@ -4,13 +4,7 @@ import type { Clock } from '../../domain/clock.js';
 import { toError } from '../../domain/errors.js';
 import { type JobDocument, type JobStatus, LOCKED_STATUSES, runningSince } from '../../domain/job/job.js';
 import { runnableNow } from '../../domain/schedule/overlap.js';
-import {
-  type ActiveRun,
-  pendingSkip,
-  runsOf,
-  singleOccurrence,
-  skipsOf,
-} from '../../domain/schedule/pending.js';
+import { pendingSkip, runsOf, singleOccurrence, skipsOf } from '../../domain/schedule/pending.js';
 import { type Plan, planTrigger } from '../../domain/schedule/plan.js';
 import { occurrenceId, type ScheduleDocument } from '../../domain/schedule/schedule.js';
 import { isResultUnknown } from '../../store/mongo-errors.js';
@@ -22,9 +16,10 @@ import { type PlanExecutor, createOccurrenceJob } from '../enqueue/plan-executor
 import {
   type PlannedSchedule,
   type SchedulePlanner,
+  type ScheduleSnapshot,
   type StoredPlans,
   activeOccurrences,
-  loadSnapshots,
+  loadSnapshot,
 } from '../enqueue/schedule-planner.js';
 import {
   entry,
@@ -38,53 +33,49 @@ import {
   nothingDueEntry,
 } from './pass-entry.js';
 
-/** How often a plan is tried again because another process was first. */
+/** How often a pass plans a schedule that other processes keep changing. */
 const MAX_CONFLICTS = 5;
 
-export interface DefinitionPassDeps {
+export interface PassPreviewDeps {
   store: Pick<Store, 'findSchedule' | 'findJob' | 'findRunStates'>;
   clock: Clock;
   definitions: DefinitionRegistry;
   options: Pick<ResolvedOptions, 'environment' | 'queues'>;
 }
 
-/** A stored plan, or the reason why there is nothing to do. */
+export interface DefinitionPassDeps extends PassPreviewDeps {
+  planner: SchedulePlanner;
+  executor: PlanExecutor;
+  engine: Pick<WorkerEngine, 'runInline' | 'isStopped'>;
+}
+
+/** A stored plan, or the reason why there is none. */
 type Step = { planned: PlannedSchedule } | { planned?: never; reason: PassEntry };
 
 /**
- * Runs every definition once, in the order of their dependencies: inline, with one attempt each, if it has no queue,
- * otherwise by enqueuing a job. The occurrences are those that workers see, so each runs once, in a pass or in a worker.
+ * Evaluates every definition once, in the order of their dependencies. Due runs of a definition without a queue run
+ * inline, with one attempt each; the others are enqueued. A pass and workers plan from the same stored schedule, so each
+ * occurrence runs either here or in a worker.
  */
 export class DefinitionPass {
   readonly #deps: DefinitionPassDeps;
-  readonly #planner: SchedulePlanner;
-  readonly #executor: PlanExecutor;
-  readonly #engine: Pick<WorkerEngine, 'runInline' | 'isStopped'>;
 
-  constructor(
-    deps: DefinitionPassDeps,
-    planner: SchedulePlanner,
-    executor: PlanExecutor,
-    engine: Pick<WorkerEngine, 'runInline' | 'isStopped'>,
-  ) {
+  constructor(deps: DefinitionPassDeps) {
     this.#deps = deps;
-    this.#planner = planner;
-    this.#executor = executor;
-    this.#engine = engine;
   }
 
   /** A definition that fails does not stop the others. `at`: run what is due at this instant instead of now. */
   async run(at: Date | undefined): Promise<PassEntry[]> {
-    const { definitions, options } = this.#deps;
+    const { definitions, options, engine } = this.#deps;
     const entries: PassEntry[] = [];
     for (const definition of definitions.inOrder()) {
-      if (this.#engine.isStopped) break;
+      if (engine.isStopped) break;
       try {
         const reason = skippedHere(definition, options.environment);
         entries.push(...(reason === undefined ? await this.#evaluate(definition, at) : [reason]));
       } catch (error) {
-        if (this.#engine.isStopped) break;
-        // Without the database, the other definitions would fail too.
+        if (engine.isStopped) break;
+        // The database is unreachable: the other definitions would fail, too.
         if (isResultUnknown(error)) throw error;
         entries.push(entry(definition.name, 'failed', toError(error).message));
       }
@@ -93,7 +84,7 @@ export class DefinitionPass {
   }
 
   async #evaluate(definition: Definition, at: Date | undefined): Promise<PassEntry[]> {
-    // One time for all rounds: what becomes due while this pass runs is left to the next one.
+    // The same time for all rounds: occurrences that become due during this pass are left to the next pass.
     const now = this.#deps.clock.now();
     const entries: PassEntry[] = [];
     let step = await this.#planNext(definition, at, now);
@@ -101,9 +92,9 @@ export class DefinitionPass {
       const { schedule, plan } = step.planned;
       entries.push(...(await this.#execute(definition, step.planned, now)));
       if (entries.length === 0) return [await this.#explainWaiting(schedule, now)];
-      // Runs that must not overlap are planned one by one: now that this one has ended, the next may start.
+      // A plan starts only one of several runs that must not overlap. This one has ended, so the next may start.
       const hasRunInline = isInline(definition) && runnableNow(schedule, plan).length > 0;
-      if (at !== undefined || !hasRunInline || this.#engine.isStopped) return entries;
+      if (at !== undefined || !hasRunInline || this.#deps.engine.isStopped) return entries;
       step = await this.#planNext(definition, at, now, { isFirst: false });
     }
     return entries.length > 0 ? entries : [step.reason];
@@ -136,24 +127,21 @@ export class DefinitionPass {
     at: Date | undefined,
     now: Date,
   ): Promise<Pick<StoredPlans, 'stored' | 'conflicts'>> {
+    const { store, planner } = this.#deps;
     if (at === undefined) {
       const isDue = (schedule.nextRunAt !== null && schedule.nextRunAt <= now) || schedule.pending.length > 0;
-      return this.#planner.decide(isDue ? [schedule] : [], now);
+      return planner.decide(isDue ? [schedule] : [], now);
     }
-    const snapshots = await loadSnapshots(this.#deps.store, [schedule]);
-    const planned = snapshots.flatMap((snapshot) => {
-      const plan = planAt(snapshot.schedule, snapshot.active, at);
-      return plan === undefined ? [] : { schedule: snapshot.schedule, plan };
-    });
-    return this.#planner.store(planned);
+    const snapshot = await loadSnapshot(store, schedule);
+    const plan = planAt(snapshot, at);
+    return planner.store(plan === undefined ? [] : [{ schedule: snapshot.schedule, plan }]);
   }
 
-  /** The plan contains no new run and no skip: the current run is the occurrence itself, or runs wait for it. */
+  /** Why a plan has nothing to run and nothing to skip: the due occurrence is running already, or waits. */
   async #explainWaiting(schedule: ScheduleDocument, now: Date): Promise<PassEntry> {
-    const [snapshot] = await loadSnapshots(this.#deps.store, [schedule]);
-    if (snapshot?.active == null || schedule.overlap !== 'skip') return waitingEntry(schedule._id);
-    const { id, since } = snapshot.active;
-    return stillRunningEntry(schedule._id, now.getTime() - since.getTime(), id);
+    const { active } = await loadSnapshot(this.#deps.store, schedule);
+    if (active === null || schedule.overlap !== 'skip') return waitingEntry(schedule._id);
+    return stillRunningEntry(schedule._id, now.getTime() - active.since.getTime(), active.id);
   }
 
   async #execute(definition: Definition, planned: PlannedSchedule, now: Date): Promise<PassEntry[]> {
@@ -165,7 +153,7 @@ export class DefinitionPass {
   }
 
   async #enqueue(name: string, planned: PlannedSchedule, now: Date): Promise<PassEntry[]> {
-    const jobs = await this.#executor.execute([planned], now);
+    const jobs = await this.#deps.executor.execute([planned], now);
     const inserted = new Set(jobs.map(({ _id }) => _id));
     return runnableNow(planned.schedule, planned.plan).map(({ id, at }) =>
       inserted.has(id) ? entry(name, 'enqueued', null, id, at) : existingJobEntry(name, id, at),
@@ -173,25 +161,27 @@ export class DefinitionPass {
   }
 
   async #runInline(name: string, planned: PlannedSchedule, now: Date): Promise<PassEntry[]> {
-    const { queues } = this.#deps.options;
+    const { executor, options } = this.#deps;
+    const { queues } = options;
     const { schedule, plan } = planned;
-    await this.#executor.recordSkipsAndCancels([planned]);
-    // A queue of this process, so that its next pass finds an inline run that crashed.
+    await executor.recordSkipsAndCancels([planned]);
+    // A queue that this process serves, so that its next pass recovers an inline run that crashed.
     const queue = queues.includes(DEFAULT_QUEUE) ? DEFAULT_QUEUE : (queues[0] ?? DEFAULT_QUEUE);
     const entries: PassEntry[] = [];
     for (const run of runnableNow(schedule, plan)) {
       const job = createOccurrenceJob(schedule, run, now);
       const once = { ...job, queue, nextRunAt: run.at, retries: { ...job.retries, max: 1 } };
       entries.push(await this.#runJob(name, once));
-      await this.#executor.removeRun(schedule, run.id);
+      await executor.removeRun(schedule, run.id);
     }
     return entries;
   }
 
   async #runJob(name: string, job: JobDocument): Promise<PassEntry> {
     const { _id: id, scheduledFor } = job;
-    if (!(await this.#engine.runInline(job))) return existingJobEntry(name, id, scheduledFor);
-    const ended = await this.#deps.store.findJob(id);
+    const { engine, store } = this.#deps;
+    if (!(await engine.runInline(job))) return existingJobEntry(name, id, scheduledFor);
+    const ended = await store.findJob(id);
     switch (ended?.status) {
       case 'COMPLETED':
         return entry(name, 'run', null, id, scheduledFor);
@@ -207,14 +197,12 @@ export class DefinitionPass {
   }
 }
 
-// What is due at an instant other than now.
+// A pass for an instant other than now.
 
-/** Searches back one minute: system cron runs a pass every minute. */
+/** System cron runs a pass every minute, so a pass covers one minute. */
 const TICK_MS = 60_000;
 
-const LOCKED: readonly JobStatus[] = LOCKED_STATUSES;
-
-/** The entry of an occurrence that already has a job. */
+/** The entry for the occurrence that is due at the instant, if it already has a job. */
 export async function existingEntryAt(
   store: Pick<Store, 'findJob'>,
   schedule: ScheduleDocument,
@@ -224,13 +212,14 @@ export async function existingEntryAt(
   const due = dueAt(schedule, at);
   const job = due && (await store.findJob(occurrenceId(schedule._id, due)));
   if (due === undefined || job == null) return undefined;
-  if (!LOCKED.includes(job.status)) return existingJobEntry(schedule._id, job._id, due);
+  const isLocked = (LOCKED_STATUSES as readonly JobStatus[]).includes(job.status);
+  if (!isLocked) return existingJobEntry(schedule._id, job._id, due);
   const runningFor = now.getTime() - runningSince(job).getTime();
   return stillRunningEntry(schedule._id, runningFor, job._id, due);
 }
 
 /** Applies the overlap policy to the occurrence that is due at the instant. Undefined if there is none. */
-export function planAt(schedule: ScheduleDocument, active: ActiveRun | null, at: Date): Plan | undefined {
+export function planAt({ schedule, active }: ScheduleSnapshot, at: Date): Plan | undefined {
   const due = dueAt(schedule, at);
   if (due === undefined) return undefined;
   const id = occurrenceId(schedule._id, due);

@@ -24,19 +24,20 @@ export function entry(
   return { name, result, reason, jobId, scheduledFor };
 }
 
-/** The entry of a definition that is disabled, or not for this environment. */
+/** The entry of a definition that is disabled or does not apply to this environment. */
 export function skippedHere({ name, schedule }: Definition, environment: string): PassEntry | undefined {
   if (!schedule.enabled) return entry(name, 'skipped', 'disabled');
   if (isForEnvironment(schedule.environments, environment)) return undefined;
-  const wanted = schedule.environments.join(', ');
-  return entry(name, 'skipped', `environment: runs in ${wanted}, this is ${environment}`);
+  const expected = schedule.environments.join(', ');
+  return entry(name, 'skipped', `environment: runs in ${expected}, this is ${environment}`);
 }
 
 /** The entry of a stored schedule that has no occurrences now: it is malformed, disabled or paused. */
 export function skippedInactive(schedule: ScheduleDocument): PassEntry | undefined {
   const { _id, paused, disabledReason } = schedule;
   const malformation = findMalformation(schedule);
-  if (malformation !== undefined) return entry(_id, 'skipped', `the stored schedule: ${malformation}`);
+  if (malformation !== undefined)
+    return entry(_id, 'skipped', `the stored schedule is malformed: ${malformation}`);
   if (disabledReason !== null) return entry(_id, 'skipped', `disabled: ${disabledReason}`);
   if (paused !== null) return entry(_id, 'skipped', `paused: ${paused.reason ?? 'no reason given'}`);
   return undefined;
@@ -66,7 +67,7 @@ export function stillRunningEntry(
   scheduledFor: Date | null = null,
 ): PassEntry {
   const seconds = Math.max(0, Math.round(runningFor / 1000));
-  const reason = `single-instance job '${name}' is already running: still running for ${seconds} s`;
+  const reason = `single-instance job '${name}' is already running (for ${seconds} s)`;
   return entry(name, 'skipped', reason, jobId, scheduledFor);
 }
 

@@ -3,14 +3,14 @@ import { plan } from '../../domain/schedule/plan.js';
 import type { ScheduleDocument } from '../../domain/schedule/schedule.js';
 import { type Definition, isInline } from '../definition/definition.js';
 import type { DefinitionSync } from '../enqueue/definition-sync.js';
-import { activeOccurrences, loadSnapshots, type ScheduleSnapshot } from '../enqueue/schedule-planner.js';
+import { activeOccurrences, loadSnapshot, type ScheduleSnapshot } from '../enqueue/schedule-planner.js';
 import { applyDefinition, isCurrent, newSchedule } from '../stored/schedule-document.js';
-import { type DefinitionPassDeps, existingEntryAt, planAt } from './definition-pass.js';
+import { existingEntryAt, type PassPreviewDeps, planAt } from './definition-pass.js';
 import { entry, skippedInactive, notDueEntry, type PassEntry, skippedHere, skipEntry } from './pass-entry.js';
 
-/** What a pass would do, without writing anything. `at`: what is due at this instant instead of now. */
+/** What a pass would do. Writes nothing. `at`: what is due at this instant instead of now. */
 export async function previewPass(
-  { store, clock, definitions, options }: DefinitionPassDeps,
+  { store, clock, definitions, options }: PassPreviewDeps,
   definitionSync: Pick<DefinitionSync, 'isRegistered'>,
   at: Date | undefined,
 ): Promise<PassEntry[]> {
@@ -19,16 +19,15 @@ export async function previewPass(
   for (const definition of definitions.inOrder()) {
     const { name } = definition;
     const known = await store.findSchedule(name);
-    // A pass does not register again what this process has registered.
+    // A pass does not register a definition again that this process has registered.
     const isRegistered = known !== null && definitionSync.isRegistered(name);
     const stored = isRegistered ? known : asRegistered(definition, known, now);
     const reason =
       skippedHere(definition, options.environment) ??
       skippedInactive(stored) ??
       (at && (await existingEntryAt(store, stored, at, now)));
-    const [snapshot] = reason === undefined ? await loadSnapshots(store, [stored]) : [];
     if (reason !== undefined) entries.push(reason);
-    if (snapshot !== undefined) entries.push(...toEntries(definition, snapshot, at, now));
+    else entries.push(...toEntries(definition, await loadSnapshot(store, stored), at, now));
   }
   return entries;
 }
@@ -45,19 +44,18 @@ function asRegistered(
 
 function toEntries(
   definition: Definition,
-  { schedule, active }: ScheduleSnapshot,
+  snapshot: ScheduleSnapshot,
   at: Date | undefined,
   now: Date,
 ): PassEntry[] {
   const { name } = definition;
-  const { pending = [] } =
-    (at === undefined
-      ? plan(schedule, activeOccurrences(schedule), active, now)
-      : planAt(schedule, active, at)) ?? {};
+  const { schedule, active } = snapshot;
+  const planned =
+    at === undefined ? plan(schedule, activeOccurrences(schedule), active, now) : planAt(snapshot, at);
+  const pending = planned?.pending ?? [];
+  const result = isInline(definition) ? 'run' : 'enqueued';
   const entries = [
-    ...runsOf(pending).map((run) =>
-      entry(name, isInline(definition) ? 'run' : 'enqueued', null, run.id, run.at),
-    ),
+    ...runsOf(pending).map((run) => entry(name, result, null, run.id, run.at)),
     ...skipsOf(pending).map((skip) => skipEntry(name, skip)),
   ];
   return entries.length > 0 ? entries : [notDueEntry(schedule)];

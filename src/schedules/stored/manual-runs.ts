@@ -11,15 +11,15 @@ import { retryOnConflict } from '../../runtime/retry.js';
 import type { Store } from '../../store/store.js';
 import type { PlanExecutor } from '../enqueue/plan-executor.js';
 import type { ScheduleEnqueuer } from '../enqueue/schedule-enqueuer.js';
-import { loadSnapshots, type PlannedSchedule, type SchedulePlanner } from '../enqueue/schedule-planner.js';
+import { loadSnapshot, type PlannedSchedule, type SchedulePlanner } from '../enqueue/schedule-planner.js';
 import { findValidSchedule } from './stored-schedule-check.js';
 
 const MAX_BACKFILLED = 1000;
 const MAX_PREVIEWED = 20_000;
-/** Occurrences per piece of a preview. Far below MAX_BACKFILLED, because the schedule may change in the meantime. */
-const PIECE = 200;
+/** Occurrences per piece of a preview. Far below MAX_BACKFILLED: if the rule changes, a piece may contain more of them. */
+const PIECE_SIZE = 200;
 
-/** `jobId` runs now, or waits for the active run to end if runs must not overlap. */
+/** `jobId` is the new job, which may wait for the active run to end; with the reason `running`, the run in the way. */
 export type TriggerAnswer =
   | { triggered: true; jobId: string }
   | { triggered: false; reason: 'running'; jobId: string; runningFor: number }
@@ -32,7 +32,7 @@ export interface BackfillAnswer {
 }
 
 export interface BackfillPreview extends BackfillAnswer {
-  /** Call `backfill()` with one after the other: none has more occurrences than one call accepts. */
+  /** Periods for `backfill()`, one call each: none has more occurrences than one call accepts. */
   pieces: { from: Date; to: Date }[];
 }
 
@@ -40,40 +40,31 @@ export interface ManualRunsDeps {
   store: Pick<Store, 'findSchedule' | 'findRunStates'>;
   clock: Clock;
   options: Pick<ResolvedOptions, 'timezone'>;
+  planner: SchedulePlanner;
+  executor: PlanExecutor;
+  enqueuer: Pick<ScheduleEnqueuer, 'checkSchedule'>;
 }
 
-/** Runs of a schedule that somebody requests. They are planned and executed like those of its calendar. */
+/** Runs that a person or the application requests. They are planned and executed like scheduled runs. */
 export class ManualRuns {
   readonly #deps: ManualRunsDeps;
-  readonly #planner: SchedulePlanner;
-  readonly #executor: PlanExecutor;
-  readonly #enqueuer: Pick<ScheduleEnqueuer, 'checkSchedule'>;
 
-  constructor(
-    deps: ManualRunsDeps,
-    planner: SchedulePlanner,
-    executor: PlanExecutor,
-    enqueuer: Pick<ScheduleEnqueuer, 'checkSchedule'>,
-  ) {
+  constructor(deps: ManualRunsDeps) {
     this.#deps = deps;
-    this.#planner = planner;
-    this.#executor = executor;
-    this.#enqueuer = enqueuer;
   }
 
-  /** Runs it once now, in addition to its occurrences and according to its overlap policy. Also while it is paused. */
+  /** Adds one run now, even while the schedule is paused. Its overlap policy applies. */
   async trigger(id: string): Promise<TriggerAnswer> {
     const { store, clock } = this.#deps;
     return retryOnConflict(`the schedule '${id}'`, async (): Promise<TriggerAnswer | undefined> => {
       const found = await findValidSchedule(store, id);
-      const [snapshot] = found === null ? [] : await loadSnapshots(store, [found]);
-      if (snapshot === undefined) return { triggered: false, reason: 'notFound' };
-      const { schedule, active } = snapshot;
+      if (found === null) return { triggered: false, reason: 'notFound' };
+      const { schedule, active } = await loadSnapshot(store, found);
       const now = clock.now();
       const jobId = `${id}!${randomUUID()}`;
       const plan = planTrigger(schedule, jobId, active, now);
       if (plan === null) {
-        // If no run is active, another one is about to start.
+        // If no run is active, the first pending one is about to start.
         const blocking = active ?? runsOf(schedule.pending)[0];
         const runningFor = now.getTime() - (blocking?.since ?? now).getTime();
         return { triggered: false, reason: 'running', jobId: blocking?.id ?? '', runningFor };
@@ -97,12 +88,11 @@ export class ManualRuns {
       const runs = times.map((at) => pendingRun(id, at, now));
       const existing = await store.findRunStates(runs.map((run) => run.id));
       const missing = runs.filter((run) => !existing.has(run.id));
-      const answer = { occurrences: runs.length, existing: existing.size };
-      const [snapshot] = missing.length === 0 ? [] : await loadSnapshots(store, [found]);
-      if (snapshot === undefined) return answer;
-      const { schedule, active } = snapshot;
+      const result = { occurrences: runs.length, existing: existing.size };
+      if (missing.length === 0) return result;
+      const { schedule, active } = await loadSnapshot(store, found);
       const plan = planBackfill(schedule, missing, active);
-      return (await this.#execute({ schedule, plan }, now)) ? answer : undefined;
+      return (await this.#execute({ schedule, plan }, now)) ? result : undefined;
     });
   }
 
@@ -125,10 +115,11 @@ export class ManualRuns {
 
   /** False if another process changed the schedule first. */
   async #execute(planned: PlannedSchedule, now: Date): Promise<boolean> {
-    const { stored } = await this.#planner.store([planned]);
+    const { planner, executor, enqueuer } = this.#deps;
+    const { stored } = await planner.store([planned]);
     if (stored.length === 0) return false;
-    await this.#executor.execute(stored, now);
-    this.#enqueuer.checkSchedule(planned.schedule._id);
+    await executor.execute(stored, now);
+    enqueuer.checkSchedule(planned.schedule._id);
     return true;
   }
 }
@@ -154,7 +145,7 @@ function pastOccurrences(
 function* inPieces(times: Iterable<Date>): Generator<Date[]> {
   let piece: Date[] = [];
   for (const at of times) {
-    if (piece.push(at) < PIECE) continue;
+    if (piece.push(at) < PIECE_SIZE) continue;
     yield piece;
     piece = [];
   }
@@ -164,6 +155,6 @@ function* inPieces(times: Iterable<Date>): Generator<Date[]> {
 function tooMany(what: string, max: number, first: Date, last: Date): ChronosError {
   return new ChronosError(
     'INVALID_ARGUMENT',
-    `${what} creates at most ${max} jobs, and there are more occurrences from ${first.toISOString()} to ${last.toISOString()}: choose a shorter period`,
+    `${what} creates at most ${max} jobs, but there are more occurrences from ${first.toISOString()} to ${last.toISOString()}: choose a shorter period`,
   );
 }

@@ -4,10 +4,8 @@ import { pendingSkip } from '../../domain/schedule/pending.js';
 import {
   canonicalJson,
   occurrenceId,
-  type PendingSkip,
   type ScheduleDefinition,
   type ScheduleDocument,
-  type SkipReason,
 } from '../../domain/schedule/schedule.js';
 
 /** A schedule as it is first stored. Its first occurrence is after now. */
@@ -39,20 +37,23 @@ export function newSchedule(
   };
 }
 
+/** Every change has a new `decision`: plans that are based on the schedule before the change then fail. */
+export type ScheduleChange = Partial<ScheduleDocument> & Pick<ScheduleDocument, 'decision'>;
+
 /**
- * The fields that a new definition changes. It never unpauses and never rewinds: a changed rule counts from now on, an
- * unchanged one continues where it was.
+ * The fields that a new definition changes. The schedule stays paused if it is paused. A changed rule applies from now
+ * on; an unchanged rule continues where it was.
  */
 export function applyDefinition(
   schedule: ScheduleDocument,
   definition: ScheduleDefinition,
   hash: string,
   now: Date,
-): Partial<ScheduleDocument> & Pick<ScheduleDocument, 'decision'> {
+): ScheduleChange {
   const isReactivated =
     (definition.enabled && !schedule.enabled) ||
     (schedule.nextRunAt === null && definition.maxRuns !== schedule.maxRuns);
-  const restarts = isReactivated || !isSameRule(schedule, definition);
+  const isSameRule = canonicalJson(schedule.rule) === canonicalJson(definition.rule);
   return {
     ...definition,
     hash,
@@ -60,43 +61,31 @@ export function applyDefinition(
     disabledReason: null,
     decision: randomUUID(),
     updatedAt: now,
-    ...(restarts && restartFrom(schedule, definition, now, 'changed')),
+    ...((isReactivated || !isSameRule) && restartFrom(schedule, definition, now, 'changed')),
   };
 }
 
-/** True if nothing has to be written. A disabled schedule is written again: this process can read its rule. */
+/** True if the definition need not be written. It is written to a disabled schedule to enable it again. */
 export function isCurrent({ hash, disabledReason }: ScheduleDocument, definitionHash: string): boolean {
   return hash === definitionHash && disabledReason === null;
 }
 
-/** Continues from `now`: occurrences that were due before and are not decided yet are recorded as skipped. */
+/** Continues from `now`: earlier occurrences that are not decided yet are recorded as skipped, without counting them. */
 export function restartFrom(
   schedule: ScheduleDocument,
   definition: ScheduleDefinition,
   now: Date,
   reason: 'changed' | 'paused',
 ): Pick<ScheduleDocument, 'nextRunAt' | 'pending'> {
-  const { nextRunAt, anchor, pending, runs } = schedule;
+  const { _id, nextRunAt: at, anchor, pending, runs } = schedule;
   const isOver = definition.maxRuns !== null && runs >= definition.maxRuns;
-  return {
-    nextRunAt: isOver ? null : firstAfter(definition, anchor, now),
-    pending:
-      nextRunAt === null || nextRunAt > now
-        ? pending
-        : [...pending, skipUntilNow(schedule._id, nextRunAt, now, reason)],
-  };
-}
-
-/** Skips all undecided occurrences, without counting them. */
-function skipUntilNow(scheduleId: string, at: Date, now: Date, reason: SkipReason): PendingSkip {
+  const nextRunAt = isOver ? null : firstAfter(definition, anchor, now);
+  if (at === null || at > now) return { nextRunAt, pending };
   const until = new Date(now.getTime() + 1);
-  return pendingSkip(occurrenceId(scheduleId, at), { at, until, count: null, reason }, null, now);
+  const skip = pendingSkip(occurrenceId(_id, at), { at, until, count: null, reason }, null, now);
+  return { nextRunAt, pending: [...pending, skip] };
 }
 
 function firstAfter({ rule }: ScheduleDefinition, anchor: Date, now: Date): Date | null {
   return rule === null ? null : occurrencesOf(rule, anchor).next(now);
-}
-
-function isSameRule(a: Pick<ScheduleDefinition, 'rule'>, b: Pick<ScheduleDefinition, 'rule'>): boolean {
-  return canonicalJson(a.rule) === canonicalJson(b.rule);
 }

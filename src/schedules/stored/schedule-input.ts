@@ -40,8 +40,8 @@ interface ParseContext {
   where: string;
   /** The start of `every` intervals. */
   anchor: Date;
-  /** Errors found before, to be reported together with the others. */
-  errors?: readonly Error[];
+  /** Errors that the caller found. They are reported together with the others. */
+  errors?: Error[];
   /** Fields of `cron` that a constraint may replace. */
   overridable?: readonly CronField[];
 }
@@ -53,37 +53,29 @@ export async function parseScheduleInput(
   { where, anchor, errors = [], overridable = [] }: ParseContext,
 ): Promise<ScheduleDefinition> {
   const { taskType, payload = null, ...options } = input;
-  let copy: unknown = null;
-  let resolved: ReturnType<typeof resolveSchedule> | undefined;
-  const allErrors = [
-    ...errors,
-    ...collectErrors(() => assertTaskType(taskType)),
-    ...collectErrors(() => (copy = checkedPayload(`the payload of ${where}`, payload, maxPayloadBytes))),
-    ...collectErrors(() => (resolved = resolveSchedule(options, definitions.context, where, overridable))),
-  ];
-  if (resolved?.rule === null) {
-    allErrors.push(
-      new ChronosError('INVALID_SCHEDULE', `${where} needs a rule: cron, fields, symbol or every`),
-    );
-  }
-  if (allErrors.length > 0 || resolved === undefined) throw combineErrors(allErrors);
+  attempt(errors, () => assertTaskType(taskType));
+  const copy = attempt(errors, () => checkedPayload(`the payload of ${where}`, payload, maxPayloadBytes));
+  const resolved = attempt(errors, () => resolveSchedule(options, definitions.context, where, overridable));
+  if (resolved?.rule === null)
+    errors.push(new ChronosError('INVALID_SCHEDULE', `${where} needs a rule: cron, fields, symbol or every`));
+  if (errors.length > 0 || resolved === undefined) throw combineErrors(errors);
   assertHasOccurrences(where, resolved.rule, clock.now(), resolved.rule?.startsAt ?? anchor);
   const schema = registry.get(taskType)?.options.schema;
   if (schema !== undefined) await applySchema(taskType, schema, copy);
   return { ...resolved, taskType, payload: copy };
 }
 
-/** The error that the check throws, if it throws one. */
-export function collectErrors(check: () => unknown): Error[] {
+/** Returns what `read` returns. If it throws, adds the error to `errors` and returns undefined. */
+export function attempt<T>(errors: Error[], read: () => T): T | undefined {
   try {
-    check();
-    return [];
+    return read();
   } catch (thrown) {
-    return [toError(thrown)];
+    errors.push(toError(thrown));
+    return undefined;
   }
 }
 
-/** Several errors become one that lists all of them. */
+/** One error that lists all of them. */
 function combineErrors(errors: readonly Error[]): Error {
   const [only] = errors;
   if (errors.length === 1 && only !== undefined) return only;
@@ -93,7 +85,7 @@ function combineErrors(errors: readonly Error[]): Error {
   );
 }
 
-/** The settings of the schedule with the patch applied. A new base (cron, fields, symbol, every) replaces the old one. */
+/** The settings of the schedule after the patch. A new base (cron, fields, symbol, every) replaces the old one. */
 export function applyPatch(
   schedule: ScheduleDocument,
   patch: Omit<SchedulePatch, 'isActive'>,

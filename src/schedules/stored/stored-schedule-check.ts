@@ -4,7 +4,7 @@ import { MISFIRES, OVERLAPS, type ScheduleDocument } from '../../domain/schedule
 import { collectErrors, flag, listOf, matching, nullable, oneOf } from '../../domain/validation.js';
 import type { Store } from '../../store/store.js';
 
-/** Null if there is none. Throws INVALID_SCHEDULE if the document is malformed. */
+/** Null if there is no such schedule. Throws INVALID_SCHEDULE if it is malformed. */
 export async function findValidSchedule(
   store: Pick<Store, 'findSchedule'>,
   id: string,
@@ -13,10 +13,10 @@ export async function findValidSchedule(
   const schedule = await store.findSchedule(id);
   const reason = schedule === null ? undefined : findMalformation(schedule);
   if (reason === undefined) return schedule;
-  throw new ChronosError('INVALID_SCHEDULE', `the stored schedule '${id}' cannot be read: ${reason}`);
+  throw new ChronosError('INVALID_SCHEDULE', `the stored schedule '${id}' is malformed: ${reason}`);
 }
 
-/** What is wrong with a stored schedule; undefined if nothing. Its rule is checked when it is planned. */
+/** What is wrong with a stored schedule; undefined if it is valid. The planner checks its rule. */
 export function findMalformation(document: unknown): string | undefined {
   const errors = collectErrors(FIELDS, document);
   return errors.length === 0 ? undefined : errors.join('; ');

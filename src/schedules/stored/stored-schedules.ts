@@ -18,16 +18,16 @@ import { retryOnConflict } from '../../runtime/retry.js';
 import { newJobId } from '../../store/bson.js';
 import type { Store } from '../../store/store.js';
 import type { ScheduleEnqueuer } from '../enqueue/schedule-enqueuer.js';
-import { applyDefinition, newSchedule, restartFrom } from './schedule-document.js';
+import { applyDefinition, newSchedule, restartFrom, type ScheduleChange } from './schedule-document.js';
 import {
   applyPatch,
-  collectErrors,
+  attempt,
   type NewSchedule,
   parseScheduleInput,
   type ScheduleInputDeps,
   type SchedulePatch,
 } from './schedule-input.js';
-import { findValidSchedule, findMalformation } from './stored-schedule-check.js';
+import { findMalformation, findValidSchedule } from './stored-schedule-check.js';
 
 /** A schedule as the application sees it. */
 export type StoredSchedule = Omit<ScheduleDocument, '_id' | 'hash' | 'decision' | 'pending'> & {
@@ -51,47 +51,38 @@ export interface StoredSchedulesDeps extends ScheduleInputDeps {
     'findSchedule' | 'insertSchedule' | 'changeSchedule' | 'deleteSchedule' | 'listSchedules' | 'findSkips'
   >;
   options: Pick<ResolvedOptions, 'maxPayloadBytes' | 'timezone'>;
+  enqueuer: Pick<ScheduleEnqueuer, 'onSchedulesChanged'>;
 }
 
 const DEFAULT_SKIPS = 100;
 
-type Change = Partial<ScheduleDocument> & Pick<ScheduleDocument, 'decision'>;
-
-/** Adds, changes, pauses and lists schedules at run time. All workers follow what is stored. */
+/** Adds, changes, pauses and lists schedules at run time. All workers read them from the database. */
 export class StoredSchedules {
   readonly #deps: StoredSchedulesDeps;
-  readonly #enqueuer: Pick<ScheduleEnqueuer, 'onSchedulesChanged'>;
 
-  constructor(deps: StoredSchedulesDeps, enqueuer: Pick<ScheduleEnqueuer, 'onSchedulesChanged'>) {
+  constructor(deps: StoredSchedulesDeps) {
     this.#deps = deps;
-    this.#enqueuer = enqueuer;
   }
 
   async add(input: NewSchedule): Promise<string> {
-    const { store, clock } = this.#deps;
+    const { store, clock, enqueuer } = this.#deps;
     assertObject(input, 'addSchedule()');
     const { id = newJobId(), isActive = true, ...settings } = input;
     const now = clock.now();
-    const errors = [
-      ...collectErrors(() => assertScheduleId(id)),
-      ...collectErrors(() => parse(flag, isActive, 'isActive', 'INVALID_SCHEDULE')),
-    ];
-    const definition = await parseScheduleInput(this.#deps, settings, {
-      where: 'addSchedule()',
-      anchor: now,
-      errors,
-    });
+    const errors: Error[] = [];
+    attempt(errors, () => assertScheduleId(id));
+    attempt(errors, () => parse(flag, isActive, 'isActive', 'INVALID_SCHEDULE'));
+    const context = { where: 'addSchedule()', anchor: now, errors };
+    const definition = await parseScheduleInput(this.#deps, settings, context);
     const schedule = newSchedule(id, 'api', definition, hashOf(definition), now);
-    const paused = isActive
-      ? {}
-      : { isActive: false, paused: { at: now, by: null, reason: 'added inactive' } };
-    if (!(await store.insertSchedule({ ...schedule, ...paused }))) {
+    const pause = { isActive: false, paused: { at: now, by: null, reason: 'added inactive' } };
+    if (!(await store.insertSchedule({ ...schedule, ...(!isActive && pause) }))) {
       throw new ChronosError(
         'SCHEDULE_EXISTS',
         `there is already a schedule '${id}': change it with updateSchedule() or \`chronos schedules update\``,
       );
     }
-    this.#enqueuer.onSchedulesChanged();
+    enqueuer.onSchedulesChanged();
     return id;
   }
 
@@ -116,8 +107,9 @@ export class StoredSchedules {
 
   async remove(id: string): Promise<boolean> {
     assertScheduleId(id);
-    const removed = await this.#deps.store.deleteSchedule(id);
-    this.#enqueuer.onSchedulesChanged();
+    const { store, enqueuer } = this.#deps;
+    const removed = await store.deleteSchedule(id);
+    enqueuer.onSchedulesChanged();
     return removed;
   }
 
@@ -126,7 +118,7 @@ export class StoredSchedules {
     return schedule === null ? null : this.#view(schedule);
   }
 
-  /** In the order of their ids, without malformed ones. */
+  /** In the order of their ids. Malformed schedules are left out. */
   async list(query: ScheduleQueryOptions = {}): Promise<StoredSchedule[]> {
     return (await this.page(query)).schedules;
   }
@@ -142,7 +134,7 @@ export class StoredSchedules {
     };
   }
 
-  /** No more occurrences until `resume`; existing jobs still run. False if there is no such schedule. */
+  /** Creates no more runs until `resume`; existing jobs still run. False if there is no such schedule. */
   async pause(id: string, options: PauseOptions = {}): Promise<boolean> {
     const { by = null, reason = null } = parsePauseOptions(options);
     return this.#change(id, (_, now) => ({
@@ -174,21 +166,32 @@ export class StoredSchedules {
   /** False if there is no such schedule. */
   async #change(
     id: string,
-    change: (schedule: ScheduleDocument, now: Date) => Change | Promise<Change>,
+    change: (schedule: ScheduleDocument, now: Date) => ScheduleChange | Promise<ScheduleChange>,
   ): Promise<boolean> {
-    const { store, clock } = this.#deps;
+    const { store, clock, enqueuer } = this.#deps;
     return retryOnConflict(`the schedule '${id}'`, async () => {
       const schedule = await findValidSchedule(store, id);
       if (schedule === null) return false;
       const isChanged = await store.changeSchedule(schedule, await change(schedule, clock.now()));
-      if (isChanged) this.#enqueuer.onSchedulesChanged();
+      if (isChanged) enqueuer.onSchedulesChanged();
       return isChanged || undefined;
     });
   }
 
-  #view(schedule: ScheduleDocument): StoredSchedule {
+  #view({ _id, hash: _hash, decision: _decision, pending, ...fields }: ScheduleDocument): StoredSchedule {
     const { options, clock } = this.#deps;
-    return toStoredSchedule(schedule, options.timezone, clock.now());
+    const now = clock.now();
+    return {
+      id: _id,
+      ...fields,
+      waiting: waitingBehind(fields.active, pending).length,
+      nextRuns(count, from) {
+        const start = from === undefined ? now : parseInstant(from, options.timezone, 'nextRuns() from');
+        const { rule, anchor, maxRuns, runs } = fields;
+        const left = Math.max(0, (maxRuns ?? Infinity) - runs);
+        return rule === null ? [] : nextRuns(occurrencesOf(rule, anchor), count, start, left);
+      },
+    };
   }
 }
 
@@ -210,19 +213,4 @@ function assertNotInCode({ _id, owner }: ScheduleDocument): void {
     'SCHEDULE_IN_CODE',
     `the schedule '${_id}' is defined in code: change it there. It can be paused and resumed from anywhere`,
   );
-}
-
-function toStoredSchedule(schedule: ScheduleDocument, timezone: string, now: Date): StoredSchedule {
-  const { _id, hash: _hash, decision: _decision, pending, ...fields } = schedule;
-  return {
-    id: _id,
-    ...fields,
-    waiting: waitingBehind(fields.active, pending).length,
-    nextRuns(count, from) {
-      const start = from === undefined ? now : parseInstant(from, timezone, 'nextRuns() from');
-      const { rule, anchor, maxRuns, runs } = fields;
-      const left = Math.max(0, (maxRuns ?? Infinity) - runs);
-      return rule === null ? [] : nextRuns(occurrencesOf(rule, anchor), count, start, left);
-    },
-  };
 }

@@ -4,14 +4,14 @@ import { retryOnConflict } from '../../runtime/retry.js';
 import type { Collections } from '../schema/collections.js';
 import { NO_LOCK } from './fence.js';
 
-/** `requested`: the job is running. Its worker aborts the signal, and the job ends CANCELLED if its handler obeys. */
+/** `requested`: the job is running. Its worker aborts the signal; the job ends CANCELLED if the handler stops. */
 export type CancelAnswer =
   | { answer: 'cancelled'; taskType: string }
   | { answer: 'requested' }
   | { answer: 'alreadyFinished'; status: FinishedStatus }
   | { answer: 'notFound' };
 
-/** Cancels a job that is not running; requests it of one that is. Tries again if the status changes in between. */
+/** Cancels a job that is not running, or stores a cancel request. Tries again if the status changes in between. */
 export async function cancel(
   c: Collections,
   jobId: string,
@@ -42,7 +42,7 @@ export async function cancel(
   });
 }
 
-/** Which of these jobs have a cancel request, with its reason. */
+/** The reasons of cancel requests, by job id. Jobs without a request are left out. */
 export async function findCancelRequests(
   c: Collections,
   ids: readonly string[],
@@ -56,7 +56,7 @@ export async function findCancelRequests(
   return new Map(found.map((job) => [job._id, job.cancelRequested?.reason ?? null]));
 }
 
-/** `status`: the job's actual status, which allows no such change; null if there is no such job. */
+/** `status`: the job's status, which does not allow the change; null if the job does not exist. */
 export type HoldAnswer = { changed: true } | { changed: false; status: JobStatus | null };
 
 export async function hold(
@@ -86,12 +86,12 @@ async function setHeld(
   return matchedCount === 1 ? { changed: true } : { changed: false, status: await findStatus(c, jobId) };
 }
 
-/** `status`: the job's actual status, if it is not one to retry from; null if there is no such job. */
+/** `status`: the job's status, from which it cannot be retried; null if the job does not exist. */
 export type RetryAnswer = { retried: true } | { retried: false; status: JobStatus | null };
 
 /**
- * Runs a finished job again, as if it were new; the execution log keeps the earlier attempts. `from` limits it to jobs
- * that ended like this: a retry of all failed jobs must not run one again that has completed in the meantime.
+ * Runs a finished job again, as if it were new; the execution log keeps the earlier attempts. `from` lists the
+ * statuses to retry from: a retry of all failed jobs must not repeat a job that has completed in the meantime.
  */
 export async function retry(
   c: Collections,
@@ -124,7 +124,7 @@ export async function retry(
   return matchedCount === 1 ? { retried: true } : { retried: false, status: await findStatus(c, jobId) };
 }
 
-/** `status`: the job's actual status, if it is claimed or finished; null if there is no such job. */
+/** `status`: the job's status, if it is claimed or finished; null if the job does not exist. */
 export type MoveAnswer = { moved: true; nextRunAt: Date } | { moved: false; status: JobStatus | null };
 
 /** Changes when a job is due, unless a worker has claimed it. */

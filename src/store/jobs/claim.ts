@@ -12,21 +12,20 @@ export interface DueFilter {
   queues: readonly string[];
   taskTypes: readonly string[];
   now: Date;
-  /** Only jobs at least as urgent. A bound: with an equality the planner would sort all due jobs. */
+  /** Only jobs at least as urgent. A range: with an equality the planner would sort all due jobs. */
   maxPriority?: number;
-  /** Leave out crash suspects: a process runs one of them at a time. */
+  /** A process runs one crash suspect at a time. */
   withoutCrashSuspects: boolean;
-  /** Jobs that this process still holds, for example because a handler runs on after it lost its lock. */
+  /** Jobs in flight in this process, for example because a handler is still running after its lock was lost. */
   exclude: readonly string[];
 }
 
-/** Fields about the job's past, and fields that the claim overwrites. They are not read, which halves the cost of reading a job. */
+/** Fields about earlier runs, and fields that the claim overwrites. Leaving them out halves the cost of reading a job. */
 type UnreadField =
   | ('held' | 'skipReason' | 'cancelRequested' | 'settledToken' | 'settledBy' | 'finishedAt')
   | ('result' | 'resultCut' | 'error')
   | ('lockedBy' | 'lockedUntil' | 'lockToken' | 'queuedAt' | 'startedAt');
 
-/** An unclaimed job, without the fields that a claim does not read. */
 export type DueJob = Omit<JobDocument, UnreadField>;
 
 export const DUE_PROJECTION: Record<UnreadField, 0> = {
@@ -34,6 +33,9 @@ export const DUE_PROJECTION: Record<UnreadField, 0> = {
   ...{ result: 0, resultCut: 0, error: 0 },
   ...{ lockedBy: 0, lockedUntil: 0, lockToken: 0, queuedAt: 0, startedAt: 0 },
 };
+
+/** `claim` into a free slot, `buffer` to prefetch. */
+type ClaimTransition = 'claim' | 'buffer';
 
 const ORDER = { priority: 1, nextRunAt: 1, _id: 1 } as const;
 
@@ -47,7 +49,7 @@ const STILL_SCHEDULED = {
   $nin: JOB_STATUSES.filter((status) => status !== 'SCHEDULED'),
 } as const;
 
-/** Claims the first due job, straight to RUNNING, in one atomic write. `claimBatch` must behave like this. */
+/** Claims the first due job, straight to RUNNING, in one atomic write. The reference for `claimBatch`. */
 export async function claimOne(
   c: Collections,
   filter: DueFilter,
@@ -67,7 +69,7 @@ export async function findDue(c: Collections, filter: DueFilter, limit: number, 
     ...{ hint: CLAIM_KEYS, sort: ORDER, limit, projection: DUE_PROJECTION },
     // In one reply: by default the first batch has only 101 documents.
     ...{ batchSize: limit, singleBatch: true },
-    // With several queries it is not known which of them to skip in.
+    // Not with several queries: the skipped jobs could be in any of them.
     ...(filters.length === 1 && { skip }),
   };
   const found = await Promise.all(
@@ -77,13 +79,13 @@ export async function findDue(c: Collections, filter: DueFilter, limit: number, 
 }
 
 /**
- * Claims jobs that have not changed since they were read, all with the same fence. The fence and the date in the filter
- * matter: without them, a job that was claimed and rescheduled in between would be claimed too early and with a wrong
- * fence. Returns how many were claimed; if some are missing, `findClaimed` reads back which.
+ * Claims those jobs, all with the same fence, that have not changed since they were read. The fence and the date in the
+ * filter matter: without them, a job that was claimed and rescheduled in between would be claimed too early and with a
+ * wrong fence. Returns how many were claimed; if some are missing, `findClaimed` reads back which ones were.
  */
 export async function claimBatch(
   c: Collections,
-  transition: 'claim' | 'buffer',
+  transition: ClaimTransition,
   jobs: readonly DueJob[],
   grant: LockGrant,
   now: Date,
@@ -114,7 +116,7 @@ export async function findClaimed(
  * with a fixed shape.
  */
 export function afterClaim(
-  transition: 'claim' | 'buffer',
+  transition: ClaimTransition,
   job: DueJob,
   grant: LockGrant,
   now: Date,
@@ -162,7 +164,7 @@ export function afterClaim(
 }
 
 function claimUpdate(
-  transition: 'claim' | 'buffer',
+  transition: ClaimTransition,
   grant: LockGrant,
   now: Date,
 ): mongo.UpdateFilter<JobDocument> {
@@ -179,14 +181,8 @@ function claimUpdate(
   };
 }
 
-function dueFilter({
-  queues,
-  taskTypes,
-  now,
-  maxPriority,
-  withoutCrashSuspects,
-  exclude,
-}: DueFilter): mongo.Filter<JobDocument> {
+function dueFilter(filter: DueFilter): mongo.Filter<JobDocument> {
+  const { queues, taskTypes, now, maxPriority, withoutCrashSuspects, exclude } = filter;
   return {
     status: STILL_SCHEDULED,
     queue: { $in: [...queues] },
@@ -198,17 +194,18 @@ function dueFilter({
   };
 }
 
-/** Splits a filter so that none has more (queue, task type) pairs than the planner merges. */
+/** Splits a filter into filters with at most MAX_QUEUE_TYPE_PAIRS pairs each. */
 function splitPairs(filter: DueFilter): DueFilter[] {
   const { queues, taskTypes } = filter;
   if (queues.length * taskTypes.length <= MAX_QUEUE_TYPE_PAIRS) return [filter];
-  return chunks(queues, MAX_QUEUE_TYPE_PAIRS).flatMap((someQueues) =>
-    chunks(taskTypes, Math.max(1, Math.floor(MAX_QUEUE_TYPE_PAIRS / someQueues.length))).map((someTypes) => ({
+  return chunks(queues, MAX_QUEUE_TYPE_PAIRS).flatMap((someQueues) => {
+    const typesPerFilter = Math.floor(MAX_QUEUE_TYPE_PAIRS / someQueues.length);
+    return chunks(taskTypes, typesPerFilter).map((types) => ({
       ...filter,
       queues: someQueues,
-      taskTypes: someTypes,
-    })),
-  );
+      taskTypes: types,
+    }));
+  });
 }
 
 function chunks<T>(items: readonly T[], size: number): T[][] {

@@ -2,10 +2,10 @@ import type { Clock } from '../../domain/clock.js';
 import type { JobStatus } from '../../domain/job/job.js';
 import { isQueryTimeout, MAX_COUNTED, MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
-import { CLAIM_KEYS, FINISHED_INDEX, LOCKS_INDEX, PENDING_INDEX } from '../schema/job-schemas.js';
+import { CLAIM_KEYS, FINISHED_INDEX, STATUS_INDEX } from '../schema/job-schemas.js';
 import { findOldestDue } from './due.js';
 
-/** `atLeast`: counting stopped here, there are more. */
+/** `atLeast`: there are more, but counting stopped here. */
 export interface Count {
   count: number;
   atLeast: boolean;
@@ -16,22 +16,13 @@ export function toCount(found: number, max: number): Count {
   return { count: Math.min(found, max), atLeast: found > max };
 }
 
-const INDEX_OF: Record<Exclude<JobStatus, 'SCHEDULED'>, string> = {
-  PENDING: PENDING_INDEX,
-  QUEUED: LOCKS_INDEX,
-  RUNNING: LOCKS_INDEX,
-  COMPLETED: FINISHED_INDEX,
-  FAILED: FINISHED_INDEX,
-  CANCELLED: FINISHED_INDEX,
-};
-
 /** Jobs of a status by queue. At most `max` are counted; of finished jobs, the newest. */
 export async function countByQueue(
   c: Collections,
   status: Exclude<JobStatus, 'SCHEDULED'>,
   max: number,
 ): Promise<{ total: Count; byQueue: ReadonlyMap<string, number> }> {
-  const hint = INDEX_OF[status];
+  const hint = STATUS_INDEX[status];
   const pipeline = [
     { $match: { status } },
     ...(hint === FINISHED_INDEX ? [{ $sort: { finishedAt: -1 } }] : []),
@@ -48,7 +39,7 @@ export async function countByQueue(
   };
 }
 
-/** Due jobs of a queue. The index skips from one task type and priority to the next, past jobs that are not due. */
+/** Due jobs of a queue. The scan skips from one task type and priority to the next, past jobs that are not due. */
 export async function countDue(
   c: Collections,
   queue: string,
@@ -67,15 +58,15 @@ export async function estimateJobs(c: Collections): Promise<number> {
   return c.jobs.estimatedDocumentCount({ maxTimeMS: MAX_QUERY_MS });
 }
 
-/** Milliseconds per queue. The backlog is read regularly, so a slow answer is given up. */
+/** Time limit per queue. The backlog is read regularly, so a slow read is dropped. */
 const BACKLOG_BUDGET_MS = 250;
-/** Combinations of task type and priority that are read one by one. */
+/** (task type, priority) pairs per queue; each needs its own query. */
 const MAX_PAIRS = 500;
 
 /** The jobs of a queue that are due and not claimed. */
 export interface QueueBacklog {
   queue: string;
-  /** How many, up to 10,000. */
+  /** The number of jobs, up to 10,000. */
   waiting: number;
   /** When the oldest of them became due; null if there are none. */
   oldest: Date | null;

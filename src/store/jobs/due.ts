@@ -8,11 +8,11 @@ export interface NextDueQuery {
   queues: readonly string[];
   taskTypes: readonly string[];
   after: Date;
-  /** Bounds how much of the index is read: jobs that are due later do not matter. */
+  /** Limits how much of the index is read. */
   until: Date;
 }
 
-/** When the next job becomes due, if that is before `until`. */
+/** The due time of the next job, if that is not after `until`. */
 export async function nextDueAt(c: Collections, query: NextDueQuery): Promise<Date | null> {
   const job = await c.jobs.findOne(
     {
@@ -42,8 +42,8 @@ export interface OldestDueQuery {
 const PROJECTION = { queue: 1, taskType: 1, priority: 1, nextRunAt: 1 } as const;
 
 /**
- * The oldest due job of each queue, task type and priority, up to `max`, or until the time is up. Each is one query on
- * the claim index, which skips jobs that are not due, however many there are. A `$group` would read all due jobs.
+ * The oldest due job of each queue, task type and priority, up to `max`, or until `isTimeUp`. Each is one query on the
+ * claim index, which skips all jobs that are not due. A `$group` would read all due jobs.
  */
 export async function findOldestDue(
   c: Collections,
@@ -71,7 +71,7 @@ export async function findOldestDue(
 }
 
 /**
- * The keys that follow those of the last job found. The server merges one scan per `$or` branch. Each branch needs a
+ * Index keys after those of the last job found. The server merges one scan per `$or` branch. Each branch needs a
  * condition on the queue, even one that is always true: otherwise the later fields of the index have no bounds.
  */
 function after(last: OldestDue | undefined, onlyQueue: string | undefined): mongo.Filter<JobDocument> {
@@ -84,7 +84,7 @@ function after(last: OldestDue | undefined, onlyQueue: string | undefined): mong
   return { $or: onlyQueue === undefined ? [...inQueue, { queue: { $gt: queue } }] : inQueue };
 }
 
-/** The queues with SCHEDULED jobs, due or not, up to `max`. One query each. */
+/** Queues with SCHEDULED jobs, due or not, up to `max`. One query per queue. */
 export async function findWaitingQueues(
   c: Collections,
   max: number,

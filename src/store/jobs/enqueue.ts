@@ -1,6 +1,5 @@
-import type { mongo } from 'mongoose';
 import type { JobDocument } from '../../domain/job/job.js';
-import { DUPLICATE_KEY, isDuplicateKey, isPartialWriteError, isResultUnknown } from '../mongo-errors.js';
+import { isDuplicateKey, isResultUnknown, rejectedWrites } from '../mongo-errors.js';
 import type { Collections } from '../schema/collections.js';
 
 const MAX_TRIES = 3;
@@ -11,10 +10,10 @@ export interface Enqueued {
   duplicate: boolean;
 }
 
-/** What happened to one job of a bulk insert: it was created, existed before, or was rejected by the server. */
+/** One job of a bulk insert: created, a duplicate of an earlier job, or rejected by the server. */
 export type BulkResult = { id: string; duplicate: boolean } | { id: string; error: Error };
 
-/** Inserts a job once, however often it is tried: the nonce distinguishes our own insert, whose reply was lost, from a duplicate. */
+/** Retries after a lost reply: the nonce tells our own earlier insert from another job with the same id. */
 export async function enqueue(c: Collections, job: JobDocument): Promise<Enqueued> {
   for (let tries = 1; ; tries++) {
     try {
@@ -38,8 +37,8 @@ export async function enqueueMany(c: Collections, jobs: readonly JobDocument[]):
       await c.jobs.insertMany([...jobs], { ordered: false });
       return jobs.map((job) => ({ id: job._id, duplicate: false }));
     } catch (error) {
-      if (isPartialWriteError(error)) return toBulkResults(c, jobs, error);
-      if (!isResultUnknown(error) || tries === MAX_TRIES) throw error;
+      if (!isResultUnknown(error)) return toBulkResults(c, jobs, error);
+      if (tries === MAX_TRIES) throw error;
     }
   }
 }
@@ -47,18 +46,16 @@ export async function enqueueMany(c: Collections, jobs: readonly JobDocument[]):
 async function toBulkResults(
   c: Collections,
   jobs: readonly JobDocument[],
-  error: mongo.MongoBulkWriteError,
+  error: unknown,
 ): Promise<BulkResult[]> {
-  const failures = new Map([error.writeErrors].flat().map((failure) => [failure.index, failure]));
-  const duplicateIds = jobs
-    .filter((_, index) => failures.get(index)?.code === DUPLICATE_KEY)
-    .map((job) => job._id);
+  const rejected = new Map(rejectedWrites(error).map((write) => [write.index, write]));
+  const duplicateIds = jobs.filter((_, index) => rejected.get(index)?.isDuplicate).map((job) => job._id);
   const existing = await c.jobs.find({ _id: { $in: duplicateIds } }, { projection: { nonce: 1 } }).toArray();
   const nonces = new Map(existing.map((job) => [job._id, job.nonce]));
   return jobs.map((job, index) => {
-    const failure = failures.get(index);
-    if (failure === undefined) return { id: job._id, duplicate: false };
-    if (failure.code === DUPLICATE_KEY) return { id: job._id, duplicate: nonces.get(job._id) !== job.nonce };
-    return { id: job._id, error: new Error(failure.errmsg ?? 'rejected by the server') };
+    const write = rejected.get(index);
+    if (write === undefined) return { id: job._id, duplicate: false };
+    if (write.isDuplicate) return { id: job._id, duplicate: nonces.get(job._id) !== job.nonce };
+    return { id: job._id, error: write.error };
   });
 }

@@ -1,20 +1,20 @@
+import type { ExecutionFilterOptions } from '../../config/query-options.js';
 import type { ExecutionDocument } from '../../domain/job/execution.js';
-import { DUPLICATE_KEY, isPartialWriteError } from '../mongo-errors.js';
-import { pageByTime, type PagePosition } from '../pagination.js';
+import { rejectedWrites } from '../mongo-errors.js';
+import { pageByTime, type PageQuery } from '../pagination.js';
 import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
 import { EXPIRY_INDEX } from '../schema/fields.js';
 
 // There is no index by job or by time, because every attempt would pay for it. The attempts of a job are found by the
-// prefix of their ids. The order of time is that of expiry, as long as all processes keep rows for the same time.
+// prefix of their ids. Lists are ordered by expiry, which is the order of time if all processes have the same retention.
 
 /** Adds rows of attempts whose outcome is confirmed. A row that exists stays as it is: one per (job, fence). */
 export async function logExecutions(c: Collections, rows: ExecutionDocument[]): Promise<void> {
   try {
     await c.executions.insertMany(rows, { ordered: false });
   } catch (error) {
-    if (!isPartialWriteError(error) || [error.writeErrors].flat().some(({ code }) => code !== DUPLICATE_KEY))
-      throw error;
+    if (rejectedWrites(error).some(({ isDuplicate }) => !isDuplicate)) throw error;
   }
 }
 
@@ -33,24 +33,10 @@ export async function findExecutions(c: Collections, jobId: string): Promise<Exe
   return newestFirst.reverse();
 }
 
-export interface ExecutionFilter {
-  jobId?: string;
-  taskType?: string;
-  queue?: string;
-  workerId?: string;
-  outcome?: ExecutionDocument['outcome'];
-}
-
-export interface ExecutionQuery {
-  filter: ExecutionFilter;
-  after: PagePosition | undefined;
-  limit: number;
-}
-
 /** Newest first. Conditions other than the job are checked row by row, until the page is full. */
 export async function listExecutions(
   c: Collections,
-  { filter, after, limit }: ExecutionQuery,
+  { filter, after, limit }: PageQuery<ExecutionFilterOptions>,
 ): Promise<ExecutionDocument[]> {
   const { jobId, ...exact } = filter;
   return withTimeLimit(
@@ -73,25 +59,15 @@ function attemptsOf(jobId: string): { _id: { $gt: string; $lt: string }; jobId: 
   return { _id: { $gt: `${jobId}:`, $lt: `${jobId};` }, jobId };
 }
 
-export interface RecentOutcome {
-  queue: string;
-  outcome: ExecutionDocument['outcome'];
-  count: number;
-}
+type QueueOutcome = Pick<ExecutionDocument, 'queue' | 'outcome'>;
 
 export interface RecentOutcomes {
-  outcomes: RecentOutcome[];
-  /** All attempts since then are counted. Later than asked for if there were more than `max`. */
+  outcomes: (QueueOutcome & { count: number })[];
+  /** All attempts since then are counted. Later than requested if there were more than `max`. */
   since: Date;
 }
 
-interface Group {
-  _id: { queue: string; outcome: ExecutionDocument['outcome'] };
-  count: number;
-  first: Date;
-}
-
-/** Counts the attempts that ended since then, by queue and outcome; only the newest `max`. */
+/** Counts the attempts that ended since `since`, by queue and outcome; only the newest `max`. */
 export async function countRecentOutcomes(c: Collections, since: Date, max: number): Promise<RecentOutcomes> {
   const pipeline = [
     { $sort: { expiresAt: -1 } },
@@ -106,7 +82,12 @@ export async function countRecentOutcomes(c: Collections, since: Date, max: numb
     },
   ];
   const groups = await withTimeLimit('counting recent attempts', () =>
-    c.executions.aggregate<Group>(pipeline, { hint: EXPIRY_INDEX, maxTimeMS: MAX_QUERY_MS }).toArray(),
+    c.executions
+      .aggregate<{ _id: QueueOutcome; count: number; first: Date }>(pipeline, {
+        hint: EXPIRY_INDEX,
+        maxTimeMS: MAX_QUERY_MS,
+      })
+      .toArray(),
   );
   const total = groups.reduce((sum, { count }) => sum + count, 0);
   const first = Math.min(...groups.map((group) => group.first.getTime()));

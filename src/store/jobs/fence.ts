@@ -3,21 +3,22 @@ import { type JobDocument, LOCKED_STATUSES } from '../../domain/job/job.js';
 import { groupBy } from '../../domain/language.js';
 import type { Collections } from '../schema/collections.js';
 
-/** What a claim writes into the jobs it locks. The token is a UUID that is never used again. */
+/** The lock of a claim, or of a holder of a named lock. The token is a UUID that is never reused. */
 export interface LockGrant {
   token: string;
   workerId: string;
   lockedUntil: Date;
 }
 
-/** Every write that ends the ownership of a job sets these. */
+/** Set by every write that ends the ownership of a job. */
 export const NO_LOCK = { lockedBy: null, lockedUntil: null, lockToken: null } as const;
 
 /**
- * The filter of every write that needs the lock: it matches only while the job is locked under this token, so that a
+ * The filter of every write that needs the lock: it matches only while the job is locked with this token, so that a
  * worker that lost its lock changes nothing. Without ids it matches all jobs of the token.
  *
- * One filter never has several tokens: a job that this process lost and claimed again would match under its old lock.
+ * Never put several tokens in one filter: a write for an old lock would match a job that this process lost and claimed
+ * again.
  */
 export function ownedBy(token: string, ids?: string | readonly string[]): mongo.Filter<JobDocument> {
   return {
@@ -27,14 +28,14 @@ export function ownedBy(token: string, ids?: string | readonly string[]): mongo.
   };
 }
 
-/** The items in groups of one token each, for one statement per token. */
+/** Groups items for one statement per token. */
 export function byToken<T extends { token: string }>(items: readonly T[]): [T, ...T[]][] {
   return [...groupBy(items, ({ token }) => token).values()];
 }
 
-export type Tokens = Pick<JobDocument, 'lockToken' | 'settledToken' | 'cancelRequested'>;
+type Tokens = Pick<JobDocument, 'lockToken' | 'settledToken' | 'cancelRequested'>;
 
-/** Reads which tokens jobs have now, for fenced writes that matched fewer jobs than expected. By job id. */
+/** The tokens that jobs have now, by job id, for fenced writes that matched fewer jobs than expected. */
 export async function readTokens(
   c: Collections,
   ids: readonly string[],

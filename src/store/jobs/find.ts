@@ -12,7 +12,7 @@ export type RunState = Pick<
   '_id' | 'status' | 'createdAt' | 'firstStartedAt' | 'startedAt' | 'finishedAt'
 >;
 
-/** The jobs that exist, finished or not, by id. */
+/** By job id. Jobs that do not exist are left out. */
 export async function findRunStates(c: Collections, ids: readonly string[]): Promise<Map<string, RunState>> {
   const projection = { status: 1, createdAt: 1, firstStartedAt: 1, startedAt: 1, finishedAt: 1 } as const;
   const found = await c.jobs
@@ -23,7 +23,7 @@ export async function findRunStates(c: Collections, ids: readonly string[]): Pro
 
 export type LockedCrashSuspect = Pick<JobDocument, '_id' | 'lockedBy'>;
 
-/** Crash suspects that workers hold now. The index has locked jobs only: at most all slots and prefetched jobs. */
+/** Crash suspects that workers have locked now. The index contains only locked jobs. */
 export async function findLockedCrashSuspects(c: Collections, limit: number): Promise<LockedCrashSuspect[]> {
   const isSuspect = { $or: [{ crashes: { $gt: 0 } }, { lostWhileQueued: { $gt: 0 } }] };
   return withTimeLimit('finding locked crash suspects', () =>

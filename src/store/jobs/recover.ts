@@ -6,7 +6,7 @@ import type { Collections } from '../schema/collections.js';
 import { LOCKS_INDEX } from '../schema/job-schemas.js';
 import { NO_LOCK } from './fence.js';
 
-/** Jobs whose lock expired before `now`, oldest first. The index has locked jobs only. */
+/** Jobs whose lock expired before `now`, oldest first. The index contains only locked jobs. */
 export async function findExpired(c: Collections, now: Date, limit: number): Promise<JobDocument[]> {
   return c.jobs
     .find(
@@ -17,8 +17,8 @@ export async function findExpired(c: Collections, now: Date, limit: number): Pro
 }
 
 /**
- * Takes an expired job from its owner, for the worker `sweptBy`. The filter repeats the token, the status and the
- * expiry; otherwise it would steal a lock that was just renewed. False if another worker was first.
+ * Takes an expired job from its owner; `sweptBy` is the worker that sweeps. The filter repeats the token, the status and
+ * the expiry; otherwise it would steal a lock that was just renewed. False if the job has changed since it was read.
  */
 export async function recover(
   c: Collections,
@@ -34,7 +34,7 @@ export async function recover(
       lockToken: job.lockToken,
       status: job.status,
       lockedUntil: { $lt: now },
-      // A cancel request that was stored after the job was read is left for the next sweep.
+      // If a cancel request was stored after the job was read, the next sweep handles it.
       ...(recovery.transition !== 'recoverCancelled' && { cancelRequested: null }),
     },
     {
@@ -48,7 +48,7 @@ export async function recover(
           recovery.error !== null && { error: storedError(recovery.error) }),
       },
       $inc: { fence, ...(job.status === 'RUNNING' ? { crashes: 1 } : { lostWhileQueued: 1 }) },
-      // A job that was RUNNING until its lock expired has started; a claim alone does not count, it may be released.
+      // A job that is RUNNING when its lock expires has started. A claim alone does not count: it may be released.
       ...(job.status === 'RUNNING' && job.startedAt !== null && { $min: { firstStartedAt: job.startedAt } }),
     },
     { hint: { _id: 1 } },

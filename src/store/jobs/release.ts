@@ -5,7 +5,7 @@ import type { Collections } from '../schema/collections.js';
 import { LOCKS_INDEX } from '../schema/job-schemas.js';
 import { NO_LOCK, ownedBy } from './fence.js';
 
-/** Releases jobs that were locked under the token and did not start. Nothing is counted against them. */
+/** Releases jobs that were locked with this token and did not start. No counter of the job changes. */
 export async function release(
   c: Collections,
   token: string,
@@ -15,7 +15,7 @@ export async function release(
   return releaseOwned(c, ownedBy(token, ids), { _id: 1 }, now);
 }
 
-/** Releases the jobs of a claim whose reply was lost, so that their ids are unknown. The index has locked jobs only. */
+/** Releases the jobs of a claim whose reply was lost: their ids are unknown. The index contains only locked jobs. */
 export async function releaseByToken(c: Collections, token: string, now: Date): Promise<number> {
   return releaseOwned(c, ownedBy(token), LOCKS_INDEX, now);
 }
@@ -31,7 +31,7 @@ async function releaseOwned(
     { $set: { status: TRANSITIONS.giveBack.to, ...NO_LOCK }, $inc: { fence: TRANSITIONS.giveBack.fence } },
     { hint },
   );
-  // Cancellation of the rest was requested: those must not run again.
+  // A job whose cancellation was requested must not run again.
   const cancelled = await c.jobs.updateMany(
     { ...owned, cancelRequested: { $ne: null } },
     { $set: { status: TRANSITIONS.stopRunning.to, ...NO_LOCK, finishedAt: now } },

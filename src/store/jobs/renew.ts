@@ -11,7 +11,7 @@ export interface Lease {
   length: number;
 }
 
-/** Extends the leases by id and token, never by worker id. Returns those that are lost. */
+/** Extends leases by id and token, never by worker id. Returns the leases that were lost. */
 export async function renew(c: Collections, leases: readonly Lease[], now: Date): Promise<Lease[]> {
   const jobs = leases.filter(({ kind }) => kind === 'job');
   const named = leases.filter(({ kind }) => kind === 'named');
@@ -22,24 +22,15 @@ export async function renew(c: Collections, leases: readonly Lease[], now: Date)
 async function renewJobs(c: Collections, leases: readonly Lease[], now: Date): Promise<Lease[]> {
   if (leases.length === 0) return [];
   const groups = byToken(leases).flatMap((group) => [...groupBy(group, ({ length }) => length).values()]);
-  const statements = groups.map((group) => ({
-    updateMany: {
-      filter: ownedBy(
-        group[0].token,
-        group.map(({ id }) => id),
-      ),
-      update: { $set: { lockedUntil: new Date(now.getTime() + group[0].length) } },
-      hint: { _id: 1 },
-    },
-  }));
+  const statements = groups.map((group) => {
+    const [{ token, length }] = group;
+    const filter = ownedBy(token, idsOf(group));
+    return { updateMany: { filter, update: { $set: lockedFor(length, now) }, hint: { _id: 1 } } };
+  });
   const { matchedCount } = await c.jobs.bulkWrite(statements, { ordered: false });
   if (matchedCount === leases.length) return [];
   // A job that this process has settled in the meantime is not lost.
-  const tokens = await readTokens(
-    c,
-    leases.map(({ id }) => id),
-    'local',
-  );
+  const tokens = await readTokens(c, idsOf(leases), 'local');
   return leases.filter(({ id, token }) => {
     const job = tokens.get(id);
     return job?.lockToken !== token && job?.settledToken !== token;
@@ -49,11 +40,16 @@ async function renewJobs(c: Collections, leases: readonly Lease[], now: Date): P
 async function renewNamed(c: Collections, leases: readonly Lease[], now: Date): Promise<Lease[]> {
   const renewed = await Promise.all(
     leases.map(({ id, token, length }) =>
-      c.locks.updateOne(
-        { _id: id, lockToken: token },
-        { $set: { lockedUntil: new Date(now.getTime() + length) } },
-      ),
+      c.locks.updateOne({ _id: id, lockToken: token }, { $set: lockedFor(length, now) }),
     ),
   );
   return leases.filter((_, index) => renewed[index]?.matchedCount === 0);
+}
+
+function lockedFor(length: number, now: Date): { lockedUntil: Date } {
+  return { lockedUntil: new Date(now.getTime() + length) };
+}
+
+function idsOf(leases: readonly Lease[]): string[] {
+  return leases.map(({ id }) => id);
 }

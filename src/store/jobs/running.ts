@@ -9,7 +9,7 @@ export interface StartedJob {
   startedAt: Date;
 }
 
-/** Marks prefetched jobs RUNNING that have started in memory. Jobs that were settled or lost since then stay as they are. */
+/** Marks prefetched jobs that have started as RUNNING. Jobs that were settled or lost since then stay unchanged. */
 export async function markStarted(c: Collections, started: readonly StartedJob[]): Promise<void> {
   const statements = byToken(started).map((group) => {
     const ids = group.map(({ jobId }) => jobId);

@@ -19,22 +19,22 @@ export interface Settlement {
 }
 
 /**
- * `settled`: the write took effect, now or in an earlier try whose reply was lost. `cancelRequested`: it did not,
- * because the job would run again although its cancellation was requested, with this reason. `lost`: this worker no
- * longer owns the job. `unknown`: the write did not take effect, for no visible reason; try again.
+ * `settled`: the write took effect, now or in an earlier try whose reply was lost. `cancelRequested`: not written, because
+ * the outcome would reschedule a job whose cancellation was requested, with this reason. `lost`: this worker no longer
+ * owns the job. `unknown`: not written for an unknown reason; try again.
  */
 export type Settled = 'settled' | { cancelRequested: string | null } | 'lost' | 'unknown';
 
 type Statement = mongo.AnyBulkWriteOperation<JobDocument>;
 
-/** Writes outcomes in one round trip. After an error nothing is known: call `findSettled` before writing again. */
+/** Writes outcomes in one round trip. After an error, call `findSettled` before writing again. */
 export async function settle(c: Collections, settlements: readonly Settlement[]): Promise<Settled[]> {
   const { matchedCount } = await c.jobs.bulkWrite(toStatements(settlements), { ordered: false });
   if (matchedCount === settlements.length) return settlements.map(() => 'settled');
   return findSettled(c, settlements);
 }
 
-/** Reads back by token which of these settlements took effect. */
+/** Reads back, by token, which settlements took effect. */
 export async function findSettled(c: Collections, settlements: readonly Settlement[]): Promise<Settled[]> {
   const ids = settlements.map(({ jobId }) => jobId);
   const tokens = await readTokens(c, ids, 'majority');
@@ -49,8 +49,8 @@ export async function findSettled(c: Collections, settlements: readonly Settleme
 
 /** Completions without a result share one statement per token. */
 function toStatements(settlements: readonly Settlement[]): Statement[] {
-  const plain = settlements.filter(({ outcome }) => isPlainCompletion(outcome));
-  const others = settlements.filter(({ outcome }) => !isPlainCompletion(outcome));
+  const plain = settlements.filter(isPlainCompletion);
+  const others = settlements.filter((settlement) => !isPlainCompletion(settlement));
   return [
     ...others.map((settlement): Statement => {
       const filter = settleFilter(settlement, settlement.jobId);
@@ -60,7 +60,7 @@ function toStatements(settlements: readonly Settlement[]): Statement[] {
   ];
 }
 
-function isPlainCompletion(outcome: Outcome): boolean {
+function isPlainCompletion({ outcome }: Settlement): boolean {
   return outcome.kind === 'completed' && (outcome.result === undefined || outcome.result === null);
 }
 
@@ -86,13 +86,8 @@ function settleFilter(
   return { ...ownedBy(token, ids), ...(isRescheduled(outcome) && { cancelRequested: null }) };
 }
 
-function settleUpdate({
-  token,
-  workerId,
-  outcome,
-  startedAt,
-  finishedAt,
-}: Settlement): mongo.UpdateFilter<JobDocument> {
+function settleUpdate(settlement: Settlement): mongo.UpdateFilter<JobDocument> {
+  const { token, workerId, outcome, startedAt, finishedAt } = settlement;
   const transition: Transition = TRANSITIONS[TRANSITION_OF[outcome.kind]];
   return {
     $set: {
@@ -103,7 +98,7 @@ function settleUpdate({
       finishedAt: isRescheduled(outcome) ? null : finishedAt,
       ...outcomeFields(outcome, finishedAt),
     },
-    // The stored start is that of the claim, or null if a prefetched job is settled before its start was marked.
+    // Stored so far: the time of the claim, or null if a prefetched job is settled before its start was marked.
     $max: { startedAt },
     $min: { firstStartedAt: startedAt },
     ...((transition.fence > 0 || countsAttempt(outcome)) && {

@@ -1,25 +1,25 @@
 import type { mongo } from 'mongoose';
 import type { Plan } from '../../domain/schedule/plan.js';
 import type { PendingEntry, ScheduleDocument } from '../../domain/schedule/schedule.js';
-import { isPartialWriteError } from '../mongo-errors.js';
+import { rejectedWrites } from '../mongo-errors.js';
 import type { Collections } from '../schema/collections.js';
 
-/** A plan for a schedule, made from the document as it was read. */
+/** A plan for a schedule, based on the document as it was read. */
 export interface Decision {
   schedule: Pick<ScheduleDocument, '_id' | 'decision'>;
   plan: Plan;
 }
 
-/** By schedule id. Decisions that are in neither lost to another process. */
+/** By schedule id. A decision in neither of them lost to another process. */
 export interface DecisionWriteResult {
   stored: Set<string>;
-  /** Rejected by the server, because of the content of the document. */
+  /** The server rejected the content of the document. */
   rejected: Map<string, Error>;
 }
 
 /**
  * Stores each decision, unless the schedule was decided on or changed since it was read: every such write changes
- * `decision`. Without storing it, a second worker could decide differently a moment later.
+ * `decision`. A decision that is executed without being stored would let a second worker decide differently.
  */
 export async function storeDecisions(
   c: Collections,
@@ -41,10 +41,7 @@ export async function storeDecisions(
     const { matchedCount } = await c.schedules.bulkWrite(statements, { ordered: false });
     if (matchedCount === ids.length) return { stored: new Set(ids), rejected };
   } catch (error) {
-    if (!isPartialWriteError(error)) throw error;
-    for (const { index, errmsg } of [error.writeErrors].flat()) {
-      rejected.set(ids[index] ?? '', new Error(errmsg ?? 'rejected by the server'));
-    }
+    for (const write of rejectedWrites(error)) rejected.set(ids[write.index] ?? '', write.error);
   }
   const stored = await c.schedules
     .find({ _id: { $in: ids }, decision: token }, { projection: { _id: 1 } })
@@ -52,7 +49,7 @@ export async function storeDecisions(
   return { stored: new Set(stored.map(({ _id }) => _id)), rejected };
 }
 
-/** Removes entries that were executed. A process that adds one back, from an older read, will find that its job exists. */
+/** Removes executed entries. If a process executes one again from an older read, it finds that the job exists. */
 export async function removePending(
   c: Collections,
   done: readonly { scheduleId: string; kind: PendingEntry['kind']; ids: readonly string[] }[],
@@ -61,7 +58,7 @@ export async function removePending(
     done.map(({ scheduleId, kind, ids }) => ({
       updateOne: {
         filter: { _id: scheduleId },
-        // With the kind, because a skip and a run of one occurrence have the same id.
+        // By kind and id: a skip and a run of one occurrence have the same id.
         update: { $pull: pull(kind, ids) },
       },
     })),

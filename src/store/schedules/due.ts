@@ -4,16 +4,16 @@ import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
 import { DUE_SCHEDULES_INDEX, PENDING_SCHEDULES_INDEX } from '../schema/schedule-schemas.js';
 
-/** The schedules that a process may decide on. */
+/** The schedules that a process may plan. */
 export interface ScheduleScope {
-  /** Its definitions. Schedules of the API may be decided on by every process. */
+  /** Its definitions in code. Every process may plan the schedules of the API. */
   names: readonly string[];
   environment: string;
   /** Malformed documents. */
   except: readonly string[];
 }
 
-/** Active schedules with an undecided occurrence up to `until`, oldest first. */
+/** Active schedules with an unplanned occurrence up to `until`, oldest first. */
 export async function findDueSchedules(
   c: Collections,
   scope: ScheduleScope,
@@ -24,7 +24,7 @@ export async function findDueSchedules(
   return c.schedules.find(filter, { hint: DUE_SCHEDULES_INDEX, sort: { nextRunAt: 1 }, limit }).toArray();
 }
 
-/** When the next schedule becomes due after `after`. */
+/** The due time of the next schedule after `after`. */
 export async function nextScheduleAt(
   c: Collections,
   scope: ScheduleScope,
@@ -40,8 +40,8 @@ export async function nextScheduleAt(
 }
 
 /**
- * Schedules with entries that are pending since before `before`: a run waits for another, or a process crashed. Ordered
- * by id, from `after` on, so that many waiting schedules do not hide the others.
+ * Schedules with entries that have been pending since `before` or earlier: a run waits for another one, or a process
+ * crashed. Ordered by id, starting after `after`, so that many waiting schedules do not hide the others.
  */
 export async function findPendingSchedules(
   c: Collections,
@@ -65,7 +65,7 @@ function withinScope({ names, environment, except }: ScheduleScope): mongo.Filte
 
 export type UnhealthySchedule = Pick<ScheduleDocument, '_id' | 'nextRunAt' | 'disabledReason'>;
 
-/** Active schedules with an undecided occurrence before `before`, oldest first. */
+/** Active schedules with an unplanned occurrence up to `before`, oldest first. */
 export async function findLateSchedules(
   c: Collections,
   before: Date,
@@ -75,12 +75,12 @@ export async function findLateSchedules(
   return find(c, filter, limit, { hint: DUE_SCHEDULES_INDEX, sort: { nextRunAt: 1 } });
 }
 
-/** Schedules whose rule is invalid. There is no index for this: it reads all schedules, within the time limit. */
+/** Schedules with an invalid rule. Without an index: reads all schedules, within the time limit. */
 export async function findDisabledSchedules(c: Collections, limit: number): Promise<UnhealthySchedule[]> {
   return find(c, { disabledReason: { $type: 'string' } }, limit, {});
 }
 
-/** Schedules with entries that are pending since before `before`. */
+/** Schedules with entries that have been pending since `before` or earlier. */
 export async function findLongPending(
   c: Collections,
   before: Date,

@@ -14,7 +14,7 @@ export async function insertSchedule(c: Collections, schedule: ScheduleDocument)
   }
 }
 
-/** Writes fields of a schedule, unless it was decided on or changed since it was read. Decisions in progress will fail. */
+/** Changes a schedule unless it was decided on or changed since it was read. Decisions in progress will fail. */
 export async function changeSchedule(
   c: Collections,
   read: Pick<ScheduleDocument, '_id' | 'decision'>,
@@ -35,8 +35,8 @@ export async function findSchedule(c: Collections, id: string): Promise<Schedule
   return c.schedules.findOne({ _id: id });
 }
 
-/** With `limitTime` the read fails when it takes too long, for a person who waits. A worker that starts waits longer. */
 export interface ReadOptions {
+  /** For reads that a person waits for. Without it, as in a worker that starts, only the socket timeout applies. */
   limitTime?: boolean;
 }
 
@@ -45,7 +45,7 @@ export async function findSchedules(
   ids: readonly string[],
   options: ReadOptions = {},
 ): Promise<ScheduleDocument[]> {
-  return withTimeLimit('reading the schedules that code defines', () =>
+  return withTimeLimit('reading the schedules defined in code', () =>
     c.schedules.find({ _id: { $in: [...ids] } }, timeLimit(options)).toArray(),
   );
 }
@@ -67,14 +67,14 @@ export async function listSchedules(c: Collections, query: ScheduleQuery): Promi
   return c.schedules.find(filter, { sort: { _id: 1 }, limit }).toArray();
 }
 
-/** Ids of schedules that are defined in code, but not in `known`. */
+/** Ids of schedules that are defined in code but are not in `known`. */
 export async function findForeignDefinitions(
   c: Collections,
   known: readonly string[],
   options: ReadOptions = {},
 ): Promise<string[]> {
   const filter = { owner: 'code', _id: { $nin: [...known] } } as const;
-  const found = await withTimeLimit('finding schedules of other code', () =>
+  const found = await withTimeLimit('finding schedules that this code does not define', () =>
     c.schedules.find(filter, { projection: { _id: 1 }, ...timeLimit(options) }).toArray(),
   );
   return found.map(({ _id }) => _id);

@@ -1,10 +1,10 @@
 import type { mongo } from 'mongoose';
 import type { SkipDocument } from '../../domain/schedule/schedule.js';
-import { DUPLICATE_KEY, isPartialWriteError } from '../mongo-errors.js';
+import { rejectedWrites } from '../mongo-errors.js';
 import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
 
-/** Records occurrences that did not become jobs. A skip that is recorded already stays. Returns the rejected ones. */
+/** Records occurrences that did not become jobs; existing records stay. Returns those the server rejected, by id. */
 export async function recordSkips(
   c: Collections,
   skips: readonly SkipDocument[],
@@ -13,14 +13,8 @@ export async function recordSkips(
     await c.skips.insertMany([...skips], { ordered: false });
     return new Map();
   } catch (error) {
-    if (!isPartialWriteError(error)) throw error;
-    const failures = [error.writeErrors].flat().filter(({ code }) => code !== DUPLICATE_KEY);
-    return new Map(
-      failures.map(({ index, errmsg }) => [
-        skips[index]?._id ?? '',
-        new Error(errmsg ?? 'rejected by the server'),
-      ]),
-    );
+    const rejected = rejectedWrites(error).filter(({ isDuplicate }) => !isDuplicate);
+    return new Map(rejected.map((write) => [skips[write.index]?._id ?? '', write.error]));
   }
 }
 
@@ -29,7 +23,7 @@ export async function findSkips(c: Collections, scheduleId: string, limit: numbe
   return find(c, { scheduleId }, limit);
 }
 
-/** The last skips that begin until `at`; one of them may cover it. */
+/** The last skips that begin at or before `at`; one of them may cover it. */
 export async function findSkipsAt(c: Collections, scheduleId: string, at: Date): Promise<SkipDocument[]> {
   return find(c, { scheduleId, at: { $lte: at } }, 10);
 }

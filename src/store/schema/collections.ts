@@ -24,7 +24,7 @@ export interface Collections {
   audit: mongo.Collection<AuditDocument>;
 }
 
-/** By name of the model. */
+/** By model name. */
 export const SCHEMAS: Readonly<Record<string, Schema>> = {
   Job: jobSchema,
   Execution: executionSchema,

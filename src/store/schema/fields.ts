@@ -6,19 +6,27 @@ export const EXPIRY_INDEX = 'expiry';
 export const text = { type: String, required: true } as const;
 export const date = { type: Date, required: true } as const;
 export const number = { type: Number, required: true } as const;
-export const boolean = { type: Boolean, required: true } as const;
-export const optionalText = { type: String, default: null } as const;
-export const optionalNumber = { type: Number, default: null } as const;
-export const optionalDate = { type: Date, default: null } as const;
+export const mixed = Schema.Types.Mixed;
 
-// `minimize` would drop {} payloads; `strict: 'throw'` rejects fields that are not in the schema.
-export const schemaOptions = {
-  versionKey: false,
-  minimize: false,
-  strict: 'throw',
-  autoIndex: false,
-  autoCreate: false,
+/** Fields that are null if they are not set. */
+export const optional = {
+  text: { type: String, default: null },
+  number: { type: Number, default: null },
+  date: { type: Date, default: null },
+  mixed: { type: mixed, default: null },
 } as const;
+
+export function schemaFor(collection: string, definition: SchemaDefinition): Schema {
+  return new Schema(definition, {
+    collection,
+    versionKey: false,
+    // Otherwise {} payloads would be dropped.
+    minimize: false,
+    strict: 'throw',
+    autoIndex: false,
+    autoCreate: false,
+  });
+}
 
 export function subdocument(definition: SchemaDefinition): Schema {
   return new Schema(definition, { _id: false });

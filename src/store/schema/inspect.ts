@@ -4,7 +4,7 @@ import { MAX_QUERY_MS } from '../query-limits.js';
 import { type Collections, SCHEMAS } from './collections.js';
 import { EXPIRY_INDEX } from './fields.js';
 
-/** How a collection differs from the one that install creates. */
+/** How a collection differs from what `install` creates. */
 export interface CollectionState {
   collection: string;
   exists: boolean;
@@ -13,7 +13,7 @@ export interface CollectionState {
   /** Indexes that Chronos did not create. */
   foreign: string[];
   /** The TTL index is missing or different. */
-  growsWithoutEnd: boolean;
+  lacksTtlIndex: boolean;
   hasValidator: boolean;
 }
 
@@ -42,7 +42,7 @@ export async function inspectCollections(c: Collections): Promise<CollectionStat
         collection,
         exists: found !== undefined,
         ...{ missing, different, foreign },
-        growsWithoutEnd: [...missing, ...different].includes(EXPIRY_INDEX),
+        lacksTtlIndex: [...missing, ...different].includes(EXPIRY_INDEX),
         hasValidator:
           JSON.stringify(found?.options?.validator) ===
           JSON.stringify({ $jsonSchema: validatorFor(model, schema) }),
@@ -51,7 +51,7 @@ export async function inspectCollections(c: Collections): Promise<CollectionStat
   );
 }
 
-/** Compares the indexes of a schema with the installed ones; returns names. */
+/** Compares the indexes of a schema with the installed ones. Returns index names. */
 export function compareIndexes(
   schema: Pick<Schema, 'indexes'>,
   indexes: readonly IndexFacts[],
@@ -84,7 +84,7 @@ export interface ServerFacts {
   /** The version of the MongoDB driver. */
   driver: string;
   topology: 'standalone' | 'replicaSet' | 'sharded';
-  /** Data-bearing members, and those that only vote. */
+  /** Without arbiters. */
   members: number;
   arbiters: number;
   writeConcern: { w: string | number | null; journal: boolean };
@@ -111,7 +111,7 @@ export async function inspectServer(c: Collections): Promise<ServerFacts> {
   };
 }
 
-/** Opens a change stream like a worker does. Returns the error message if that fails, else null. */
+/** Opens a change stream as a worker does. Returns the error message if that fails, else null. */
 export async function findStreamError(c: Collections): Promise<string | null> {
   const stream = c.jobs.db.runCursorCommand(
     { aggregate: 1, pipeline: [{ $changeStream: {} }], cursor: {}, readConcern: { level: 'majority' } },
@@ -127,15 +127,15 @@ export async function findStreamError(c: Collections): Promise<string | null> {
   }
 }
 
-/** The driver that mongoose uses, which may differ from one that is installed next to this package. */
+/** The driver that mongoose uses. The application may have installed another version. */
 function driverVersion(): string {
-  const ofMongoose = createRequire(createRequire(import.meta.url).resolve('mongoose'));
-  return (ofMongoose('mongodb/package.json') as { version: string }).version;
+  const requireFromMongoose = createRequire(createRequire(import.meta.url).resolve('mongoose'));
+  return (requireFromMongoose('mongodb/package.json') as { version: string }).version;
 }
 
 /**
  * Every job is written several times, and validating all its fields would cost a fifth of the throughput. For these
- * models the server only validates the fields by which workers find and claim jobs.
+ * models the server validates only the fields by which workers find and claim jobs.
  */
 const CHECKED_FIELDS: ReadonlyMap<string, readonly string[]> = new Map([
   ['Job', ['taskType', 'queue', 'priority', 'status', 'nextRunAt', 'fence']],

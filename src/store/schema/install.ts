@@ -1,11 +1,11 @@
 import type { Connection, mongo } from 'mongoose';
 import { ChronosError, toError } from '../../domain/errors.js';
 import { openConnection } from '../connection.js';
-import { unreachable } from '../mongo-errors.js';
+import { toConnectionError } from '../mongo-errors.js';
 import { compareIndexes, validatorFor, fullSchema } from './inspect.js';
 
 /** No socket timeout: building an index on a large collection takes minutes. */
-const INSTALL_TIMEOUTS = {
+const INSTALL_OPTIONS = {
   serverSelectionTimeoutMS: 10_000,
   connectTimeoutMS: 10_000,
   maxPoolSize: 4,
@@ -15,25 +15,28 @@ const UNAUTHORIZED = 13;
 const NAMESPACE_EXISTS = 48;
 
 /**
- * Creates collections, indexes and validators that are missing. Many processes may run it at once. Stops when the
+ * Creates missing collections, indexes and validators. Several processes may run it at the same time. Stops when the
  * signal is aborted; the server still finishes an index build in progress.
  */
 export async function install(uri: string, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
-  const connection = await openConnection(uri, INSTALL_TIMEOUTS).catch((error: unknown) => {
-    throw unreachable(toError(error), 1);
+  const connection = await openConnection(uri, INSTALL_OPTIONS).catch((error: unknown) => {
+    throw toConnectionError(toError(error), 1);
   });
   const abort = (): void => void connection.destroy();
   signal?.addEventListener('abort', abort);
   try {
     signal?.throwIfAborted();
-    await Promise.all(connection.modelNames().map((name) => installModel(connection, name))).catch(
-      explainMissingRights,
-    );
+    const models = connection.modelNames().map((name) => installModel(connection, name));
+    await Promise.all(models).catch(explainMissingRights);
   } finally {
     signal?.removeEventListener('abort', abort);
     await connection.destroy();
   }
+}
+
+interface ExistingCollection {
+  options?: { validator?: { $jsonSchema?: { title?: string } } };
 }
 
 async function installModel(connection: Connection, name: string): Promise<void> {
@@ -42,9 +45,7 @@ async function installModel(connection: Connection, name: string): Promise<void>
   const $jsonSchema = validatorFor(name, model.schema);
   const collection = db.collection(model.collection.name);
   const [existing] = await db.listCollections({ name: collection.collectionName }).toArray();
-  const validator = (
-    existing as { options?: { validator?: { $jsonSchema?: { title?: string } } } } | undefined
-  )?.options?.validator;
+  const validator = (existing as ExistingCollection | undefined)?.options?.validator;
   if (existing === undefined) {
     await db
       .createCollection(collection.collectionName, { validator: { $jsonSchema } })
@@ -55,7 +56,7 @@ async function installModel(connection: Connection, name: string): Promise<void>
     await db.command({ collMod: collection.collectionName, validator: { $jsonSchema } });
   }
   const { missing, different } = compareIndexes(model.schema, await collection.indexes());
-  // createIndexes() needs rights that a worker need not have, even if all indexes exist.
+  // createIndexes() requires rights that a worker may not have, even if all indexes exist.
   if (missing.length + different.length > 0) await model.createIndexes();
 }
 
@@ -64,7 +65,7 @@ function explainMissingRights(error: unknown): never {
   throw new ChronosError(
     'NOT_INSTALLED',
     `the database user may not create the collections and indexes that are missing or out of date: ${toError(error).message}. ` +
-      'Run install once as a user who may (docs/operations.md lists the rights), then start the workers.',
+      'Run install once as a user with the necessary rights (docs/operations.md lists them), then start the workers.',
     { cause: error },
   );
 }
@@ -73,12 +74,12 @@ function ignoreExisting(error: unknown): void {
   if ((error as { code?: unknown }).code !== NAMESPACE_EXISTS) throw error;
 }
 
-/** Another program may have a collection of this name: pruning would delete its documents, and the validator would reject new ones. */
+/** In another program's collection, pruning would delete documents and the validator would reject new ones. */
 async function assertOwnCollection(collection: mongo.Collection, $jsonSchema: object): Promise<void> {
   const foreign = await collection.findOne({ $nor: [{ $jsonSchema }] }, { projection: { _id: 1 } });
   if (foreign === null) return;
   throw new ChronosError(
     'COLLECTION_TAKEN',
-    `the collection '${collection.namespace}' holds documents that Chronos did not write: give Chronos a database of its own in its connection string`,
+    `the collection '${collection.namespace}' contains documents that Chronos did not write: use a separate database for Chronos in the connection string`,
   );
 }

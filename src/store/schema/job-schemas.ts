@@ -1,73 +1,69 @@
-import { Schema } from 'mongoose';
-import { FINISHED_STATUSES, JOB_STATUSES, LOCKED_STATUSES } from '../../domain/job/job.js';
-import {
-  date,
-  EXPIRY_INDEX,
-  number,
-  optionalDate,
-  optionalNumber,
-  optionalText,
-  schemaOptions,
-  subdocument,
-  text,
-} from './fields.js';
+import { FINISHED_STATUSES, JOB_STATUSES, type JobStatus, LOCKED_STATUSES } from '../../domain/job/job.js';
+import { date, EXPIRY_INDEX, mixed, number, optional, schemaFor, subdocument, text } from './fields.js';
 
-/** Leads with the queue: with the queue outside the index, a claim would read every due job of other queues. */
+/** Starts with the queue: otherwise a claim would read every due job of other queues. */
 export const CLAIM_KEYS = { queue: 1, taskType: 1, priority: 1, nextRunAt: 1, _id: 1 } as const;
 export const LOCKS_INDEX = 'locks';
 export const NEXT_DUE_INDEX = 'next_due';
-/** Leads with the status, so that a query for the few failed jobs does not read the many completed ones. */
+/** Starts with the status, so that a query for the few failed jobs does not read the many completed ones. */
 export const FINISHED_INDEX = 'finished';
-export const PENDING_INDEX = 'pending';
+const PENDING_INDEX = 'pending';
+
+export const STATUS_INDEX: Readonly<Record<JobStatus, string>> = {
+  PENDING: PENDING_INDEX,
+  SCHEDULED: NEXT_DUE_INDEX,
+  QUEUED: LOCKS_INDEX,
+  RUNNING: LOCKS_INDEX,
+  COMPLETED: FINISHED_INDEX,
+  FAILED: FINISHED_INDEX,
+  CANCELLED: FINISHED_INDEX,
+};
 
 const storedError = subdocument({
   name: text,
-  message: optionalText,
-  code: optionalText,
-  stack: optionalText,
+  message: optional.text,
+  code: optional.text,
+  stack: optional.text,
 });
 
-export const jobSchema = new Schema(
-  {
-    _id: text,
-    taskType: text,
-    queue: text,
-    priority: { ...number, min: 0, max: 1000 },
-    payload: Schema.Types.Mixed,
-    status: { ...text, enum: JOB_STATUSES },
-    nextRunAt: date,
-    createdAt: date,
-    fence: number,
-    attempts: number,
-    crashes: number,
-    lostWhileQueued: number,
-    retries: { type: Schema.Types.Mixed, default: null },
-    timeout: optionalNumber,
-    maxRunningTime: optionalNumber,
-    schedule: optionalText,
-    scheduledFor: optionalDate,
-    userId: optionalText,
-    held: { type: subdocument({ reason: optionalText, at: date }), default: null },
-    skipReason: optionalText,
-    cancelRequested: { type: subdocument({ reason: optionalText, at: date }), default: null },
-    lockedBy: optionalText,
-    lockedUntil: optionalDate,
-    lockToken: optionalText,
-    settledToken: optionalText,
-    settledBy: optionalText,
-    queuedAt: optionalDate,
-    firstStartedAt: { type: Date },
-    startedAt: optionalDate,
-    finishedAt: optionalDate,
-    progress: { type: subdocument({ value: number, note: optionalText, at: date }), default: null },
-    result: Schema.Types.Mixed,
-    resultCut: { type: Boolean, default: false },
-    error: { type: storedError, default: null },
-    trace: { type: String },
-    nonce: text,
-  },
-  { ...schemaOptions, collection: 'jobs' },
-);
+export const jobSchema = schemaFor('jobs', {
+  _id: text,
+  taskType: text,
+  queue: text,
+  priority: { ...number, min: 0, max: 1000 },
+  payload: mixed,
+  status: { ...text, enum: JOB_STATUSES },
+  nextRunAt: date,
+  createdAt: date,
+  fence: number,
+  attempts: number,
+  crashes: number,
+  lostWhileQueued: number,
+  retries: optional.mixed,
+  timeout: optional.number,
+  maxRunningTime: optional.number,
+  schedule: optional.text,
+  scheduledFor: optional.date,
+  userId: optional.text,
+  held: { type: subdocument({ reason: optional.text, at: date }), default: null },
+  skipReason: optional.text,
+  cancelRequested: { type: subdocument({ reason: optional.text, at: date }), default: null },
+  lockedBy: optional.text,
+  lockedUntil: optional.date,
+  lockToken: optional.text,
+  settledToken: optional.text,
+  settledBy: optional.text,
+  queuedAt: optional.date,
+  firstStartedAt: { type: Date },
+  startedAt: optional.date,
+  finishedAt: optional.date,
+  progress: { type: subdocument({ value: number, note: optional.text, at: date }), default: null },
+  result: mixed,
+  resultCut: { type: Boolean, default: false },
+  error: { type: storedError, default: null },
+  trace: { type: String },
+  nonce: text,
+});
 
 // Partial, so that a job is only in the indexes that its status needs: finished jobs are never in the hot ones.
 jobSchema.index(CLAIM_KEYS, { name: 'claim', partialFilterExpression: { status: 'SCHEDULED' } });
@@ -82,24 +78,21 @@ jobSchema.index(
 );
 jobSchema.index({ createdAt: 1 }, { name: PENDING_INDEX, partialFilterExpression: { status: 'PENDING' } });
 
-export const executionSchema = new Schema(
-  {
-    _id: text,
-    jobId: text,
-    taskType: text,
-    queue: text,
-    attempt: number,
-    fence: number,
-    lockToken: text,
-    workerId: text,
-    startedAt: date,
-    finishedAt: date,
-    duration: number,
-    outcome: text,
-    error: { type: storedError, default: null },
-    log: { type: [String], default: [] },
-    expiresAt: date,
-  },
-  { ...schemaOptions, collection: 'executions' },
-);
+export const executionSchema = schemaFor('executions', {
+  _id: text,
+  jobId: text,
+  taskType: text,
+  queue: text,
+  attempt: number,
+  fence: number,
+  lockToken: text,
+  workerId: text,
+  startedAt: date,
+  finishedAt: date,
+  duration: number,
+  outcome: text,
+  error: { type: storedError, default: null },
+  log: { type: [String], default: [] },
+  expiresAt: date,
+});
 executionSchema.index({ expiresAt: 1 }, { name: EXPIRY_INDEX, expireAfterSeconds: 0 });

@@ -1,89 +1,73 @@
-import { Schema } from 'mongoose';
-import {
-  boolean,
-  date,
-  EXPIRY_INDEX,
-  number,
-  optionalDate,
-  optionalNumber,
-  optionalText,
-  schemaOptions,
-  subdocument,
-  text,
-} from './fields.js';
+import { date, EXPIRY_INDEX, mixed, number, optional, schemaFor, subdocument, text } from './fields.js';
 
 export const DUE_SCHEDULES_INDEX = 'due';
 export const PENDING_SCHEDULES_INDEX = 'pending';
+
+const boolean = { type: Boolean, required: true } as const;
 
 const pendingEntry = subdocument({
   kind: text,
   id: text,
   at: date,
   until: { type: Date },
-  count: optionalNumber,
+  count: optional.number,
   reason: { type: String },
-  activeId: optionalText,
-  runningFor: optionalNumber,
+  activeId: optional.text,
+  runningFor: optional.number,
   since: date,
   manual: { type: Boolean },
 });
 
-export const scheduleSchema = new Schema(
-  {
-    _id: text,
-    owner: { ...text, enum: ['code', 'api'] },
-    taskType: text,
-    rule: Schema.Types.Mixed,
-    payload: Schema.Types.Mixed,
-    queue: optionalText,
-    priority: { ...number, min: 0, max: 1000 },
-    retries: Schema.Types.Mixed,
-    timeout: optionalNumber,
-    maxRunningTime: optionalNumber,
-    misfire: Schema.Types.Mixed,
-    overlap: text,
-    jitter: number,
-    maxRuns: optionalNumber,
-    enabled: boolean,
-    environments: { type: [String], required: true },
-    userId: optionalText,
-    hash: text,
-    rev: number,
-    isActive: boolean,
-    paused: { type: subdocument({ at: date, by: optionalText, reason: optionalText }), default: null },
-    disabledReason: optionalText,
-    anchor: date,
-    nextRunAt: optionalDate,
-    lastRunAt: optionalDate,
-    active: optionalText,
-    pending: { type: [pendingEntry], required: true },
-    runs: number,
-    decision: optionalText,
-    createdAt: date,
-    updatedAt: date,
-  },
-  { ...schemaOptions, collection: 'schedules' },
-);
+export const scheduleSchema = schemaFor('schedules', {
+  _id: text,
+  owner: { ...text, enum: ['code', 'api'] },
+  taskType: text,
+  rule: mixed,
+  payload: mixed,
+  queue: optional.text,
+  priority: { ...number, min: 0, max: 1000 },
+  retries: mixed,
+  timeout: optional.number,
+  maxRunningTime: optional.number,
+  misfire: mixed,
+  overlap: text,
+  jitter: number,
+  maxRuns: optional.number,
+  enabled: boolean,
+  environments: { type: [String], required: true },
+  userId: optional.text,
+  hash: text,
+  rev: number,
+  isActive: boolean,
+  paused: { type: subdocument({ at: date, by: optional.text, reason: optional.text }), default: null },
+  disabledReason: optional.text,
+  anchor: date,
+  nextRunAt: optional.date,
+  lastRunAt: optional.date,
+  active: optional.text,
+  pending: { type: [pendingEntry], required: true },
+  runs: number,
+  decision: optional.text,
+  createdAt: date,
+  updatedAt: date,
+});
 scheduleSchema.index(
   { nextRunAt: 1 },
   { name: DUE_SCHEDULES_INDEX, partialFilterExpression: { isActive: true } },
 );
 scheduleSchema.index({ 'pending.since': 1 }, { name: PENDING_SCHEDULES_INDEX, sparse: true });
 
-export const skipSchema = new Schema(
-  {
-    _id: text,
-    scheduleId: text,
-    at: date,
-    until: date,
-    count: optionalNumber,
-    reason: text,
-    activeId: optionalText,
-    runningFor: optionalNumber,
-    since: date,
-    expiresAt: date,
-  },
-  { ...schemaOptions, collection: 'skips' },
-);
+export const skipSchema = schemaFor('skips', {
+  _id: text,
+  scheduleId: text,
+  at: date,
+  until: date,
+  count: optional.number,
+  reason: text,
+  activeId: optional.text,
+  runningFor: optional.number,
+  since: date,
+  expiresAt: date,
+});
 skipSchema.index({ scheduleId: 1, at: 1 }, { name: 'schedule' });
 skipSchema.index({ expiresAt: 1 }, { name: EXPIRY_INDEX, expireAfterSeconds: 0 });

@@ -1,8 +1,10 @@
-import { Schema } from 'mongoose';
 import type { LifecycleState } from '../../domain/events.js';
-import { date, EXPIRY_INDEX, number, optionalNumber, optionalText, schemaOptions, text } from './fields.js';
+import { date, EXPIRY_INDEX, number, optional, schemaFor, text } from './fields.js';
 
 export const AUDIT_INDEX = 'newest';
+
+/** A worker without a heartbeat for this long counts as dead. */
+export const SILENT_AFTER_MS = 60_000;
 
 /** One per process, replaced at every heartbeat. */
 export interface WorkerDocument {
@@ -45,45 +47,42 @@ export interface AuditDocument {
   expiresAt: Date;
 }
 
-export const workerSchema = new Schema(
-  {
-    _id: text,
-    state: text,
-    host: text,
-    pid: number,
-    version: text,
-    queues: { type: [String], required: true },
-    taskTypes: { type: [String], required: true },
-    concurrency: number,
-    running: number,
-    startedAt: date,
-    heartbeatAt: date,
-    clockError: optionalNumber,
-    expiresAt: date,
-  },
-  { ...schemaOptions, collection: 'workers' },
-);
+export const workerSchema = schemaFor('workers', {
+  _id: text,
+  state: text,
+  host: text,
+  pid: number,
+  version: text,
+  queues: { type: [String], required: true },
+  taskTypes: { type: [String], required: true },
+  concurrency: number,
+  running: number,
+  startedAt: date,
+  heartbeatAt: date,
+  clockError: optional.number,
+  expiresAt: date,
+});
 workerSchema.index({ expiresAt: 1 }, { name: EXPIRY_INDEX, expireAfterSeconds: 0 });
 
 /** These documents are never deleted: a fence that restarts at zero would make an old holder look like a new one. */
-export const lockSchema = new Schema(
-  { _id: text, fence: number, lockToken: optionalText, lockedBy: optionalText, lockedUntil: date },
-  { ...schemaOptions, collection: 'locks' },
-);
+export const lockSchema = schemaFor('locks', {
+  _id: text,
+  fence: number,
+  lockToken: optional.text,
+  lockedBy: optional.text,
+  lockedUntil: date,
+});
 
-export const auditSchema = new Schema(
-  {
-    _id: text,
-    at: date,
-    who: text,
-    action: text,
-    target: optionalText,
-    filter: { type: Schema.Types.Mixed, default: null },
-    counts: { type: Schema.Types.Mixed, default: null },
-    requestId: optionalText,
-    expiresAt: date,
-  },
-  { ...schemaOptions, collection: 'audit' },
-);
+export const auditSchema = schemaFor('audit', {
+  _id: text,
+  at: date,
+  who: text,
+  action: text,
+  target: optional.text,
+  filter: optional.mixed,
+  counts: optional.mixed,
+  requestId: optional.text,
+  expiresAt: date,
+});
 auditSchema.index({ at: 1, _id: 1 }, { name: AUDIT_INDEX });
 auditSchema.index({ expiresAt: 1 }, { name: EXPIRY_INDEX, expireAfterSeconds: 0 });

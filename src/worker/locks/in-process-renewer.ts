@@ -9,7 +9,7 @@ import {
   type RenewLeases,
 } from './lock-renewer.js';
 
-/** Renews in this thread: for manual clocks, which the renewal thread cannot share. */
+/** Renews in this thread, for clocks of the application, which a thread cannot share. */
 export class InProcessRenewer implements Renewer {
   readonly #clock: Clock;
   readonly #renew: RenewLeases;
@@ -23,12 +23,10 @@ export class InProcessRenewer implements Renewer {
 
   start(report: RenewalReport): Promise<void> {
     const events = new EventBus();
-    events.on('worker:trouble', ({ error, failures, retryIn }) => {
-      report.error(error, failures, retryIn);
-    });
+    events.on('worker:trouble', ({ error, failures, retryIn }) => report.error(error, failures, retryIn));
     events.on('worker:recovered', ({ failures }) => report.recovered(failures));
-    const [clock, renew, leases] = [this.#clock, this.#renew, () => this.#leases];
-    this.#loop = new RenewalLoop({ clock, events, leases, renew, report });
+    const leases = (): Set<TrackedLease> => this.#leases;
+    this.#loop = new RenewalLoop({ clock: this.#clock, events, leases, renew: this.#renew, report });
     this.#loop.start();
     return Promise.resolve();
   }
@@ -49,7 +47,7 @@ export class InProcessRenewer implements Renewer {
   }
 
   flushReports(): void {
-    // Reports are delivered at once.
+    // Reports are never queued here.
   }
 
   async stop(): Promise<void> {

@@ -2,17 +2,17 @@ import { MAX_JOB_ID_LENGTH } from '../../domain/identifiers.js';
 import type { TrackedLease } from './lock-renewer.js';
 
 /**
- * Leases in memory that two threads share: the main thread writes, the renewal thread reads when it is time to renew.
- * A job costs no message (10 µs less per job), and its lease is visible even if its handler blocks the main thread.
+ * Leases in shared memory: the main thread writes, the renewal thread reads when leases are due for renewal. This saves a
+ * message per job (10 µs), and a lease is visible even if its handler blocks the main thread.
  *
- * Each slot has a version that is odd while the slot is written: a read between two equal, even versions is consistent.
+ * Each slot has a version that is odd during a write: a read between two equal, even versions is consistent.
  */
 export const SLOTS = 256;
 
 const KINDS = [undefined, 'job', 'named'] as const;
 
 // A slot: version, kind, prefetched, lengths of token and id (Int32 each); length, renewedAt, renewUntil (Float64 each);
-// the token, the id (UTF-16 each, as long as an id can be).
+// the token and the id (UTF-16 each, with room for the longest).
 const INTEGERS = 6;
 const NUMBERS = 3;
 const MAX_TOKEN_BYTES = 40;
@@ -22,9 +22,14 @@ const TEXT_AT = INTEGERS * 4 + NUMBERS * 8;
 const SLOT_BYTES = TEXT_AT + (MAX_TOKEN_BYTES + MAX_ID_BYTES) * 2;
 const TABLE_BYTES = SLOTS * SLOT_BYTES;
 
-/** A slot as it was at one time. */
+/** Identifies the content of a slot. */
 export interface SlotVersion {
   slot: number;
+  version: number;
+}
+
+export interface VersionedLease {
+  lease: TrackedLease;
   version: number;
 }
 
@@ -72,8 +77,8 @@ export class LeaseTable {
     return Atomics.load(this.#integers, (slot * SLOT_BYTES) / 4);
   }
 
-  /** Undefined if the slot is free or is being written right now: it is read again soon. */
-  read(slot: number): { lease: TrackedLease; version: number } | undefined {
+  /** Undefined if the slot is free or is being written; the next round reads it again. */
+  read(slot: number): VersionedLease | undefined {
     const version = this.version(slot);
     const lease = this.#copy(slot);
     return version % 2 !== 0 || lease === undefined || this.version(slot) !== version
@@ -102,10 +107,10 @@ export class LeaseTable {
   }
 }
 
-/** The renewal thread's view of the leases in all tables. A lease is the same object as long as its slot is unchanged. */
+/** The renewal thread's view of all tables. A lease stays the same object until its slot changes. */
 export class SharedLeases {
   readonly #tables: LeaseTable[];
-  readonly #known = new Map<number, { lease: TrackedLease; version: number }>();
+  readonly #known = new Map<number, VersionedLease>();
 
   constructor(memories: readonly SharedArrayBuffer[]) {
     this.#tables = memories.map((memory) => new LeaseTable(memory));
@@ -122,11 +127,10 @@ export class SharedLeases {
     return [...this.#known.values()].map(({ lease }) => lease);
   }
 
-  /** The slots in which the leases were read. */
   slotsOf(leases: readonly TrackedLease[]): SlotVersion[] {
-    const asked = new Set(leases);
+    const wanted = new Set(leases);
     return [...this.#known]
-      .filter(([, { lease }]) => asked.has(lease))
+      .filter(([, { lease }]) => wanted.has(lease))
       .map(([slot, { version }]) => ({ slot, version }));
   }
 

@@ -6,25 +6,23 @@ import { PeriodicService } from '../../runtime/periodic-service.js';
 import type { Lease } from '../../store/jobs/renew.js';
 import type { TrackedLease, Renewer } from './lock-renewer.js';
 
-/** `taken`: another worker has the lock. `expired`: it was not renewed in time, so another worker may take it soon. */
+/** `taken`: another worker has the lock. `expired`: it was not renewed in time, so another worker may soon take it. */
 export type LockLossReason = 'taken' | 'expired';
 
-/** A lock that this process holds, or held. */
-export interface HeldLease extends TrackedLease {
-  readonly runsFor: number;
-  readonly onLost: (reason: LockLossReason) => void;
-  /** The renewer tracks it. */
-  isTracked: boolean;
-}
-
 export interface HoldRequest extends Lease {
-  /** Monotonic time from before the request that took the lock was sent. */
+  /** Monotonic time from before the request that acquired the lock was sent. */
   sentAt: number;
-  /** Milliseconds from the start of the work during which it is renewed. */
+  /** Milliseconds, from the start of the handler, for which the lock is renewed. */
   runsFor: number;
-  /** The work has not started. */
+  /** The handler has not started. */
   prefetched: boolean;
   onLost: (reason: LockLossReason) => void;
+}
+
+/** A lock of this process; see `isValid` for whether it still holds it. */
+export interface HeldLease extends TrackedLease, Readonly<Pick<HoldRequest, 'runsFor' | 'onLost'>> {
+  /** The renewer tracks it. */
+  isTracked: boolean;
 }
 
 export interface LockManagerDeps {
@@ -36,8 +34,8 @@ export interface LockManagerDeps {
 }
 
 /**
- * Holds every lock of this process. The renewer extends them. This side has its own deadline for each, counted by the
- * monotonic clock from before the last confirmed renewal was sent, and gives a lock up well before others may take it.
+ * Holds every lock of this process; the renewer extends them. The manager has its own deadline for each lock, counted on
+ * the monotonic clock from before the last confirmed renewal was sent, and ends the work well before the lock expires.
  */
 export class LockManager extends PeriodicService {
   readonly name = 'check locks';
@@ -56,7 +54,7 @@ export class LockManager extends PeriodicService {
   /** Starts renewal; resolves when it is ready. */
   open(): Promise<void> {
     if (this.#isClosed)
-      return Promise.reject(new ChronosError('WRONG_STATE', 'the scheduler was stopped meanwhile'));
+      return Promise.reject(new ChronosError('WRONG_STATE', 'the scheduler was stopped during this call'));
     this.#renewing ??= this.#deps.renewer
       .start({
         renewed: (leases, sentAt) => {
@@ -71,9 +69,7 @@ export class LockManager extends PeriodicService {
           this.#deps.outages.recordFailure();
           this.events.reportError('renew locks', error, { failures, retryIn });
         },
-        recovered: (failures) => {
-          this.events.emit('worker:recovered', { operation: 'renew locks', failures });
-        },
+        recovered: (failures) => this.events.emit('worker:recovered', { operation: 'renew locks', failures }),
       })
       .then(() => this.start());
     this.#renewing.catch(() => {
@@ -82,10 +78,10 @@ export class LockManager extends PeriodicService {
     return this.#renewing;
   }
 
-  /** Ends renewal for good. The last thing to stop, after every lock was released. */
+  /** Ends renewal for good. Call it last, after every lock was released. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    // Also a renewer that is still starting.
+    // The renewer may still be starting; this stops it, too.
     await this.#deps.renewer.stop();
     await this.#renewing?.catch(() => undefined);
     await this.stop();
@@ -95,23 +91,10 @@ export class LockManager extends PeriodicService {
 
   hold(requests: readonly HoldRequest[]): HeldLease[] {
     const now = this.clock.monotonic();
-    const held = requests.map(
-      ({ kind, id, token, length, sentAt, runsFor, prefetched, onLost }): HeldLease => ({
-        kind,
-        id,
-        token,
-        length,
-        renewedAt: sentAt,
-        renewUntil: now + runsFor,
-        prefetched,
-        runsFor,
-        onLost,
-        isTracked: false,
-      }),
-    );
+    const held = requests.map((request) => toHeldLease(request, now));
     for (const one of held) this.#held.add(one);
     this.#track(held.filter(({ prefetched }) => !prefetched));
-    // The next round was planned for longer leases.
+    // The next check was planned for longer leases.
     if (held.some(({ length }) => length < this.#shortestLease)) this.wake();
     return held;
   }
@@ -135,7 +118,7 @@ export class LockManager extends PeriodicService {
     if (this.#held.delete(held) && held.isTracked) this.#deps.renewer.untrack(held);
   }
 
-  /** Shows the renewer that this thread is alive, reads its reports, then checks the deadlines. */
+  /** Sends the renewer a heartbeat, reads its reports, then checks the deadlines. */
   runOnce(): Promise<number> {
     const { renewer, lockTimeout } = this.#deps;
     renewer.heartbeat();
@@ -146,7 +129,7 @@ export class LockManager extends PeriodicService {
       this.#shortestLease = Math.min(this.#shortestLease, lease.length);
       if (now >= deadline(lease)) this.#lose(lease, 'expired');
     }
-    // Prefetched jobs are tracked only now: most have started before the renewer needs to know them.
+    // Prefetched jobs are tracked only now: most start and end before the renewer needs to know them.
     this.#track([...this.#held].filter(({ isTracked }) => !isTracked));
     return Promise.resolve(this.#shortestLease / 12);
   }
@@ -162,6 +145,12 @@ export class LockManager extends PeriodicService {
     this.release(held);
     held.onLost(reason);
   }
+}
+
+function toHeldLease(request: HoldRequest, now: number): HeldLease {
+  const { kind, id, token, length, sentAt: renewedAt, runsFor, prefetched, onLost } = request;
+  const renewUntil = now + runsFor;
+  return { kind, id, token, length, renewedAt, renewUntil, prefetched, runsFor, onLost, isTracked: false };
 }
 
 /** A fifth of the lease is left for clock differences and for the handler to stop. */

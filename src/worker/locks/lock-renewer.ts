@@ -7,7 +7,7 @@ import type { Lease } from '../../store/jobs/renew.js';
 export interface TrackedLease extends Lease {
   /** Monotonic time of the last renewal, taken before its request was sent. */
   renewedAt: number;
-  /** Monotonic time after which it is not renewed: the handler has used its timeout and grace time. */
+  /** Monotonic time after which it is not renewed, because the handler has used its timeout and grace time. */
   renewUntil: number;
   /** Not started yet: renewed only while the main thread sends heartbeats. */
   prefetched: boolean;
@@ -18,13 +18,13 @@ export function renewalDueAt({ renewedAt, length }: TrackedLease): number {
   return renewedAt + length / 3;
 }
 
-/** Leases due this soon are renewed along with the ones that are due. */
+/** Leases that become due within this time are renewed together with those that are due. */
 export function renewalSlack(length: number): number {
   return length / 12;
 }
 
 export interface RenewalReport {
-  /** Confirmed, with the monotonic time from before the request was sent. */
+  /** `sentAt`: monotonic time from before the confirmed request was sent. */
   renewed(leases: readonly TrackedLease[], sentAt: number): void;
   /** Another worker has the lock. */
   lost(leases: readonly TrackedLease[]): void;
@@ -34,17 +34,17 @@ export interface RenewalReport {
 }
 
 /**
- * Renews leases. In production in a thread with its own connections, so that neither a handler that blocks the event loop
- * nor one that uses every connection can starve it; in this thread with a manual clock.
+ * Renews leases: in production in a thread with its own connections, so that neither a blocked event loop nor busy
+ * connections can prevent it; with a manual clock in this thread.
  */
 export interface Renewer {
   start(report: RenewalReport): Promise<void>;
-  /** Renews them from now on; also after a change of a tracked lease. */
+  /** Renews the leases from now on. Call it again after changing a tracked lease. */
   track(leases: readonly TrackedLease[]): void;
   untrack(lease: TrackedLease): void;
   /** Shows that the main thread is alive. */
   heartbeat(): void;
-  /** Delivers reports that have arrived and were not handled yet. */
+  /** Delivers reports that have arrived but were not handled yet. */
   flushReports(): void;
   stop(): Promise<void>;
 }
@@ -58,7 +58,7 @@ export interface RenewalLoopDeps {
   events: EventBus;
   /** The leases that are tracked now. */
   leases: () => Iterable<TrackedLease>;
-  /** Returns those that were lost. */
+  /** Returns the lost leases. */
   renew: RenewLeases;
   report: Pick<RenewalReport, 'renewed' | 'lost'>;
 }
@@ -78,12 +78,12 @@ export class RenewalLoop extends PeriodicService {
     this.#lastHeartbeat = deps.clock.monotonic();
   }
 
-  /** A lease must be renewed at that monotonic time. */
+  /** Makes sure that a round runs by this monotonic time. */
   renewBy(dueAt: number): void {
     if (dueAt < this.#plannedFor) this.wake();
   }
 
-  /** Checks often enough for leases of that length, which are not announced one by one. */
+  /** Checks often enough for leases of this length. The renewal thread is not told about each new lease. */
   expectLeasesOf(length: number): void {
     this.#checkEvery = renewalSlack(length);
     this.wake();
@@ -130,7 +130,7 @@ export class RenewalLoop extends PeriodicService {
     let next = now + this.#checkEvery;
     for (const lease of this.#deps.leases()) {
       const dueAt = renewalDueAt(lease);
-      // A lease that is due but must not be renewed is checked again soon: a heartbeat may arrive.
+      // A lease that is due but must not be renewed is checked again soon, because a heartbeat may arrive.
       const isWaiting = dueAt <= now && !this.#shouldRenew(lease, now);
       next = Math.min(next, isWaiting ? now + renewalSlack(lease.length) : dueAt);
     }

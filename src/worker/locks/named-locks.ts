@@ -13,10 +13,10 @@ const POLL_BACKOFF = { first: 20, max: 1000 };
 
 const withLockShape = object<{ wait: number }>({ wait: duration() });
 
-/** What the function of `withLock` receives. */
+/** The argument of the function passed to `withLock`. */
 export interface HeldLock {
   readonly name: string;
-  /** Increases with every holder. Pass it to what the lock protects, so that writes of an earlier holder can be rejected. */
+  /** Increases with every holder. Store it with protected writes, so that writes of an earlier holder can be rejected. */
   readonly fence: number;
   /** Aborted when the lock is lost. */
   readonly signal: AbortSignal;
@@ -38,7 +38,7 @@ interface Holding {
   readonly onLost: () => void;
 }
 
-/** Named locks: one function at a time under each name, across all processes. */
+/** Runs at most one function at a time under each lock name, across all processes. */
 export class NamedLocks {
   readonly #deps: NamedLocksDeps;
   readonly #holdings = new Set<Holding>();
@@ -57,9 +57,8 @@ export class NamedLocks {
     const { locks, lockTimeout: length } = this.#deps;
     assertLockName(name);
     const { wait = 0 } = parse(withLockShape, options, 'withLock() options', 'INVALID_ARGUMENT');
-    if (typeof fn !== 'function') {
-      throw new ChronosError('INVALID_ARGUMENT', `withLock() runs a function, got ${typeof fn}`);
-    }
+    if (typeof fn !== 'function')
+      throw new ChronosError('INVALID_ARGUMENT', `withLock(): fn must be a function, got ${typeof fn}`);
     await locks.open();
     this.#assertOpen();
     const token = randomUUID();
@@ -67,15 +66,13 @@ export class NamedLocks {
     if (this.#closed.signal.aborted) await this.#release(name, token);
     this.#assertOpen();
     const control = new AbortController();
-    const onLost = (): void => {
-      control.abort(new ChronosError('LOCK_LOST', `the lock '${name}' was lost`));
-    };
+    const onLost = (): void => control.abort(new ChronosError('LOCK_LOST', `the lock '${name}' was lost`));
     const request = { kind: 'named', id: name, token, length, sentAt, onLost } as const;
     const leases = locks.hold([{ ...request, runsFor: Infinity, prefetched: false }]);
     const holding = { name, token, leases, onLost };
     this.#holdings.add(holding);
     try {
-      // The process may have been frozen while the reply was on its way.
+      // The process may have been suspended while the reply was on its way.
       if (!leases.every((lease) => locks.isValid(lease))) onLost();
       control.signal.throwIfAborted();
       return await fn({ name, fence, signal: control.signal });
@@ -86,7 +83,7 @@ export class NamedLocks {
     }
   }
 
-  /** Releases all locks for good, before renewal ends: functions that still run see their signal aborted. */
+  /** Releases all locks and aborts the signals of functions that are still running. Call it before renewal ends. */
   async close(): Promise<void> {
     this.#closed.abort();
     const holdings = [...this.#holdings];
@@ -99,18 +96,15 @@ export class NamedLocks {
 
   async #acquire(name: string, token: string, wait: number): Promise<{ fence: number; sentAt: number }> {
     const { clock, store } = this.#deps;
-    const signal = this.#closed.signal;
-    const lock = await pollUntil(() => this.#tryAcquire(name, token), {
-      ...POLL_BACKOFF,
-      ...{ clock, timeout: wait, signal },
-    });
+    const polling = { ...POLL_BACKOFF, clock, timeout: wait, signal: this.#closed.signal };
+    const lock = await pollUntil(() => this.#tryAcquire(name, token), polling);
     if (lock !== undefined) return lock;
     this.#assertOpen();
     const holder = await store.findLock(name);
-    throw new ChronosError(
-      'LOCK_HELD',
-      `the lock '${name}' is held by ${holder?.lockedBy ?? 'another process'} until ${holder?.lockedUntil.toISOString() ?? 'an unknown time'}, unless it is renewed`,
-    );
+    const owner = holder?.lockedBy ?? 'another process';
+    const until = holder?.lockedUntil.toISOString() ?? 'an unknown time';
+    const message = `the lock '${name}' is held by ${owner} until ${until}, unless it is renewed`;
+    throw new ChronosError('LOCK_HELD', message);
   }
 
   async #tryAcquire(name: string, token: string): Promise<{ fence: number; sentAt: number } | undefined> {
@@ -122,22 +116,22 @@ export class NamedLocks {
       const lock = await store.acquireLock(name, { token, workerId, lockedUntil }, now);
       return lock === null ? undefined : { fence: lock.fence, sentAt };
     } catch (error) {
-      // The lock may be ours although the reply was lost, and nobody else would release it.
+      // The reply may have been lost after the lock was acquired: release it by its token.
       await store.releaseLock(name, token).catch(() => undefined);
       throw error;
     }
   }
 
-  /** A failed release does not change the result of the function: without renewal the lock expires by itself. */
+  /** A failed release is only reported: without renewal the lock expires by itself. */
   async #release(name: string, token: string): Promise<void> {
     const { store, events } = this.#deps;
-    await store.releaseLock(name, token).catch((error: unknown) => {
-      events.reportError('release named lock', error);
-    });
+    await store
+      .releaseLock(name, token)
+      .catch((error: unknown) => events.reportError('release named lock', error));
   }
 
   #assertOpen(): void {
     if (this.#closed.signal.aborted)
-      throw new ChronosError('WRONG_STATE', 'the scheduler was stopped meanwhile');
+      throw new ChronosError('WRONG_STATE', 'the scheduler was stopped during this call');
   }
 }

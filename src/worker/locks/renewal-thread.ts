@@ -10,9 +10,9 @@ export interface ThreadInput {
   uri: string;
   lockTimeout: number;
   connectTimeout: number;
-  /** The tables of leases that exist now. */
+  /** The existing lease tables. */
   tables: readonly SharedArrayBuffer[];
-  /** Milliseconds of the shortest lease in them. */
+  /** The shortest lease in them, in milliseconds. */
   shortestLease: number;
 }
 
@@ -30,32 +30,25 @@ export type FromThread =
   | { kind: 'recovered'; failures: number }
   | { kind: 'error'; message: string; failures: number; retryIn: number };
 
-// The renewal thread: its own connection pool and renewal loop, for leases that the main thread writes to shared memory.
+// The renewal thread has its own connection pool and renews the leases that the main thread writes to shared memory.
 const { port, input } = workerData as { port: MessagePort; input: ThreadInput };
 
-/** For leases shorter than this there is no time to connect when the first one has to be renewed. */
+/** With leases shorter than this, the thread connects ahead: there is no time for it when the first one is due. */
 const CONNECT_AHEAD_MS = 15_000;
 
-interface Connected {
-  renew: (leases: readonly Lease[], now: Date) => Promise<Lease[]>;
-  close: () => Promise<void>;
-}
-
-const send = (message: FromThread): void => {
-  port.postMessage(message);
-};
+const send = (message: FromThread): void => port.postMessage(message);
 
 const clock = new AnchoredClock();
-let connected: Promise<Connected> | undefined;
+let connected: ReturnType<typeof connect> | undefined;
 
-/** Loads the driver as well: a worker whose jobs are all short needs neither. */
-async function connectOnce(timeout: number): Promise<Connected> {
+/** Also loads the driver: if all jobs are short, the thread needs neither driver nor connection. */
+async function connectOnce(timeout: number): ReturnType<typeof connect> {
   connected ??= connect(timeout);
   connected.catch(() => (connected = undefined));
   return connected;
 }
 
-async function connect(timeout: number): Promise<Connected> {
+async function connect(timeout: number) {
   const [{ connect: open }, { renew }] = await Promise.all([
     import('../../store/connection.js'),
     import('../../store/jobs/renew.js'),
@@ -76,7 +69,7 @@ async function connect(timeout: number): Promise<Connected> {
     throw error;
   }
   return {
-    renew: (leases, now) => renew(database.collections, leases, now),
+    renew: (leases: readonly Lease[], now: Date) => renew(database.collections, leases, now),
     close: () => database.close(),
   };
 }
@@ -84,26 +77,22 @@ async function connect(timeout: number): Promise<Connected> {
 async function main(): Promise<void> {
   if (input.shortestLease < CONNECT_AHEAD_MS) await connectOnce(input.connectTimeout);
   const events = new EventBus();
-  events.on('worker:trouble', ({ error, failures, retryIn }) => {
-    send({ kind: 'error', message: error.message, failures, retryIn });
-  });
+  events.on('worker:trouble', ({ error: { message }, failures, retryIn }) =>
+    send({ kind: 'error', message, failures, retryIn }),
+  );
   events.on('worker:recovered', ({ failures }) => send({ kind: 'recovered', failures }));
   const leases = new SharedLeases(input.tables);
-  // One try must not use up the time that the locks have left.
+  // One connection attempt must not take as long as the locks are still valid.
   const connectTimeout = Math.min(input.connectTimeout, Math.max(1000, input.lockTimeout / 6));
   const loop = new RenewalLoop({
     clock,
     events,
     leases: () => leases.current(),
-    // Read the time after connecting: before that, the clock may not have been measured.
+    // The clock offset is measured while connecting, so the time is read after that.
     renew: async (due) => (await connectOnce(connectTimeout)).renew(due, clock.now()),
     report: {
-      renewed: (renewed, sentAt) => {
-        send({ kind: 'renewed', slots: leases.slotsOf(renewed), sentAt });
-      },
-      lost: (lost) => {
-        send({ kind: 'lost', slots: leases.slotsOf(lost) });
-      },
+      renewed: (renewed, sentAt) => send({ kind: 'renewed', slots: leases.slotsOf(renewed), sentAt }),
+      lost: (lost) => send({ kind: 'lost', slots: leases.slotsOf(lost) }),
     },
   });
 
@@ -116,16 +105,13 @@ async function main(): Promise<void> {
   port.on('message', (message: ToThread) => {
     switch (message.kind) {
       case 'grow':
-        leases.grow(message.table);
-        return;
+        return leases.grow(message.table);
       case 'shortestLease':
         if (message.length < CONNECT_AHEAD_MS) connectOnce(connectTimeout).catch(() => undefined);
-        loop.expectLeasesOf(message.length);
-        return;
+        return loop.expectLeasesOf(message.length);
       case 'heartbeat':
         clock.anchor = message.clock;
-        loop.heartbeat();
-        return;
+        return loop.heartbeat();
       case 'stop':
         void stop();
     }

@@ -1,29 +1,24 @@
 import { extname } from 'node:path';
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
-import { ChronosError } from '../../domain/errors.js';
+import { ChronosError, toError } from '../../domain/errors.js';
 import { assertNever } from '../../domain/language.js';
 import type { DatabaseClock } from '../../runtime/database-clock.js';
 import { retryDelay } from '../../runtime/retry.js';
 import { systemClock } from '../../runtime/system-clock.js';
 import { waitAtMost } from '../../runtime/waiting.js';
-import { LeaseTable, SLOTS, type SlotVersion } from './lease-table.js';
+import { LeaseTable, SLOTS, type SlotVersion, type VersionedLease } from './lease-table.js';
 import type { TrackedLease, RenewalReport, Renewer } from './lock-renewer.js';
 import type { FromThread, ThreadInput, ToThread } from './renewal-thread.js';
 
-// The extension is this module's own, so that it loads from dist/ and when TypeScript is run directly.
+// Same extension as this module, so that it loads both from dist/ and when TypeScript is run directly.
 const ENTRY = new URL(`./renewal-thread${extname(import.meta.url)}`, import.meta.url);
 
-/** A thread that cannot reach the database is terminated after this time. */
+/** A thread that has not stopped after this time, for example because the database is unreachable, is terminated. */
 const MAX_STOP_MS = 6000;
 
 const RESPAWN_RETRY = { first: 250, max: 5000 };
 
 type ThreadOptions = Pick<ThreadInput, 'uri' | 'lockTimeout' | 'connectTimeout'>;
-
-interface Slot {
-  lease: TrackedLease;
-  version: number;
-}
 
 interface Thread {
   worker: Worker;
@@ -37,7 +32,7 @@ export class ThreadedRenewer implements Renewer {
   readonly #options: ThreadOptions;
   readonly #tables = [new LeaseTable()];
   /** The content of each slot in the tables. */
-  readonly #slots: (Slot | undefined)[] = [];
+  readonly #slots: (VersionedLease | undefined)[] = [];
   readonly #slotOf = new Map<TrackedLease, number>();
   #free: number[] = [];
   #shortestLease: number;
@@ -49,7 +44,7 @@ export class ThreadedRenewer implements Renewer {
 
   constructor(clock: Pick<DatabaseClock, 'anchor'>, { uri, lockTimeout, connectTimeout }: ThreadOptions) {
     this.#clock = clock;
-    // Only what can be passed to a thread: the other options contain functions.
+    // Only what can be cloned for a thread: other options contain functions.
     this.#options = { uri, lockTimeout, connectTimeout };
     this.#shortestLease = lockTimeout;
   }
@@ -116,7 +111,7 @@ export class ThreadedRenewer implements Renewer {
 
   #tableOf(slot: number): LeaseTable {
     const table = this.#tables[Math.floor(slot / SLOTS)];
-    if (table === undefined) throw new RangeError(`there is no slot ${slot}`);
+    if (table === undefined) throw new RangeError(`lease table: slot ${slot} does not exist`);
     return table;
   }
 
@@ -124,18 +119,12 @@ export class ThreadedRenewer implements Renewer {
     this.#thread?.port.postMessage(message);
   }
 
-  #input(): ThreadInput {
-    const tables = this.#tables.map(({ memory }) => memory);
-    return { ...this.#options, tables, shortestLease: this.#shortestLease };
-  }
-
-  /** Resolves when the thread is ready; rejects if it ends before. */
+  /** Resolves when the thread is ready; rejects if it ends before that. */
   async #spawn(): Promise<void> {
     const { port1: port, port2 } = new MessageChannel();
-    const worker = new Worker(ENTRY, {
-      workerData: { port: port2, input: this.#input() },
-      transferList: [port2],
-    });
+    const tables = this.#tables.map(({ memory }) => memory);
+    const input: ThreadInput = { ...this.#options, tables, shortestLease: this.#shortestLease };
+    const worker = new Worker(ENTRY, { workerData: { port: port2, input }, transferList: [port2] });
     const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
     const ready = new Promise<void>((resolve, reject) => {
       this.#onReady = (error) => (error === undefined ? resolve() : reject(error));
@@ -159,20 +148,21 @@ export class ThreadedRenewer implements Renewer {
     });
   }
 
-  /** Locks hold for a while without renewal, so a thread that died is replaced before they expire. */
+  /** Replaces a thread that died. Locks stay valid for a while without renewal. */
   async #respawn(): Promise<void> {
     const { signal } = this.#stopping;
+    let error = new Error('the renewal thread ended unexpectedly');
     for (let failures = 1; !signal.aborted; failures++) {
       const retryIn = retryDelay(RESPAWN_RETRY, failures);
-      this.#report?.error(new Error('the renewal thread ended unexpectedly'), failures, retryIn);
+      this.#report?.error(error, failures, retryIn);
       await systemClock.sleep(retryIn, signal);
       if (signal.aborted) return;
       try {
         await this.#spawn();
         this.#report?.recovered(failures);
         return;
-      } catch {
-        // Reported with the next try.
+      } catch (thrown) {
+        error = toError(thrown);
       }
     }
   }
@@ -182,29 +172,23 @@ export class ThreadedRenewer implements Renewer {
     if (report === undefined) return;
     switch (message.kind) {
       case 'renewed':
-        report.renewed(this.#leasesAt(message.slots), message.sentAt);
-        return;
+        return report.renewed(this.#leasesAt(message.slots), message.sentAt);
       case 'lost':
-        report.lost(this.#leasesAt(message.slots));
-        return;
+        return report.lost(this.#leasesAt(message.slots));
       case 'error':
-        report.error(new Error(message.message), message.failures, message.retryIn);
-        return;
+        return report.error(new Error(message.message), message.failures, message.retryIn);
       case 'recovered':
-        report.recovered(message.failures);
-        return;
+        return report.recovered(message.failures);
       case 'ready':
-        this.#onReady();
-        return;
+        return this.#onReady();
       case 'unreachable':
-        this.#onReady(new ChronosError('MONGODB_UNREACHABLE', message.message));
-        return;
+        return this.#onReady(new ChronosError('MONGODB_UNREACHABLE', message.message));
       default:
-        assertNever(message);
+        return assertNever(message);
     }
   }
 
-  /** Without leases whose slot was reused meanwhile. */
+  /** Leaves out leases whose slot has been reused or rewritten since. */
   #leasesAt(slots: readonly SlotVersion[]): TrackedLease[] {
     return slots.flatMap(({ slot, version }) => {
       const current = this.#slots[slot];

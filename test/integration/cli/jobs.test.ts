@@ -228,7 +228,7 @@ describe('chronos commands for jobs and executions', () => {
     assert.equal(refused.code, 2);
     assert.match(refused.stderr, /This will remove 2 finished jobs, .* older than 1ms\..*--yes/);
     const { stdout } = await run('prune', '--older-than', '1ms', '--yes');
-    assert.match(stdout, /Removed 2 finished jobs, 0 orphans and 0 jobs with an expired lock\./);
+    assert.match(stdout, /Removed 2 finished jobs, 0 jobs without a handler and 0 jobs with an expired lock\./);
     assert.equal(await scheduler.getJob(good), null);
     assert.deepEqual(await data('prune', '--yes'), { removed: { finished: 0, orphans: 0, expired: 0 } });
   });

@@ -234,7 +234,7 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     assert.equal(empty.status, 422);
     const more = await api.call('cancelJobs', { body: { all: true, expected: 1 } });
     assert.deepEqual([more.status, more.body.code], [409, 'WRONG_STATE']);
-    assert.match(more.body.detail, /1 jobs were expected, but 2 match by now: nothing was changed/);
+    assert.match(more.body.detail, /nothing was changed: expected at most 1 matching jobs, found 2/);
     const dry = await api.done('cancelJobs', { body: { all: true, dryRun: true } });
     assert.equal(dry.matching.count, 2);
     assert.equal(await database.collections.jobs.countDocuments({ status: 'SCHEDULED' }), 2);

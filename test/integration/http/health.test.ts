@@ -203,7 +203,7 @@ describe('health over HTTP', () => {
       assert.equal((await open.exited).code, 2);
       assert.match(
         open.stderr,
-        /HTTP_HOST is '0\.0\.0\.0', where other machines can reach it: set HTTP_TOKEN/,
+        /HTTP_HOST is '0\.0\.0\.0', which other machines can reach: set HTTP_TOKEN/,
       );
       await proxy.mend();
       const taken = new WorkerProcess('w2', {

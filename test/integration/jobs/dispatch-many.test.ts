@@ -124,6 +124,6 @@ describe('dispatchMany()', () => {
     ]);
     assert.match(String((misplaced as { error: Error }).error.message), /request\.delay is not an option/);
     assert.match(String((nothing as { error: Error }).error.message), /request must be an object, got null/);
-    await assert.rejects(scheduler.dispatchMany({} as never), /takes a list of/);
+    await assert.rejects(scheduler.dispatchMany({} as never), /must be an array or another iterable of/);
   });
 });

@@ -165,7 +165,7 @@ describe('install() into existing collections', () => {
     await jobs.insertOne({ title: 'engineer', status: 'COMPLETED', finishedAt: new Date(0) });
     await assert.rejects(own.scheduler().start(), {
       code: 'COLLECTION_TAKEN',
-      message: /database of its own/,
+      message: /use a separate database/,
     });
     assert.equal(await jobs.countDocuments(), 1);
     await jobs.insertOne({ title: 'carpenter' });

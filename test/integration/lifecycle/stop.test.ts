@@ -96,7 +96,7 @@ describe('stop()', () => {
     const report = await advanceUntilSettled(clock, scheduler.stop('20s'), 250);
     assert.deepEqual(report, { left: [] });
     const { error, at } = await reason.promise;
-    assert.equal(error.message, 'the worker stops');
+    assert.equal(error.message, 'the worker is stopping');
     // Its grace, 5 s, is kept back from the 20 s.
     assert.ok(at >= timeAfter(15_000) && at < timeAfter(19_000), at.toISOString());
     assert.equal((await givenBack).jobId, id);

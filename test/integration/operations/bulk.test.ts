@@ -92,7 +92,7 @@ describe('bulk operations', () => {
     };
     const engine = { wake: () => undefined, cancelLocal: () => undefined };
     const deps = { store: overtaken, clock: new ManualClock(), events: new EventBus() };
-    assert.deepEqual(await changeMany({ ...deps, jobs: new JobActions(deps, engine) }, 'retry', {}), {
+    assert.deepEqual(await changeMany({ ...deps, jobs: new JobActions({ ...deps, engine }) }, 'retry', {}), {
       ...{ matched: 3, changed: 1, requested: 0, isAborted: false },
       refused: { COMPLETED: 1, notFound: 1 },
     });

@@ -175,9 +175,9 @@ describe('doctor', () => {
     const own = late.find(({ check }) => check === 'ownClock');
     assert.equal(own?.level, 'warning');
     assert.match(own?.finding ?? '', /(89|90)\d{3} ms behind/);
-    const findings = await runChecks({} as never, [
-      { name: 'broken', run: () => Promise.reject(new Error('at mongodb://me:secret@host')) },
-    ]);
+    const findings = await runChecks({} as never, {
+      broken: () => Promise.reject(new Error('at mongodb://me:secret@host')),
+    });
     assert.equal(findings[0]?.level, 'error');
     assert.match(findings[0]?.finding ?? '', /The check failed: at mongodb:\/\/\*\*\*@host/);
   });

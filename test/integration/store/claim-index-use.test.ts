@@ -209,21 +209,19 @@ describe('index keys examined with 200,000 finished and 100,000 future jobs', ()
   });
 
   it('pruning: only jobs that are old enough [J13]', async () => {
+    const before = later(-5000);
+    const finished = { kind: 'finished', before, occurrencesBefore: before } as const;
     await insert(30, () => ({ status: 'FAILED', finishedAt: later(-10_000) }));
-    assertBounded(
-      await measure(() => store.pruneFinished('FAILED', later(-5000), later(-5000), 100)),
-      31 + 61,
-      60,
-    );
-    assertBounded(
-      await measure(() => store.pruneFinished('COMPLETED', later(-5000), later(-5000), 100)),
-      1,
-      0,
-    );
+    assertBounded(await measure(() => store.prune({ ...finished, status: 'FAILED' }, 100)), 31 + 61, 60);
+    assertBounded(await measure(() => store.prune({ ...finished, status: 'COMPLETED' }, 100)), 1, 0);
     await insert(20, () => ({ taskType: 'orphan', nextRunAt: later(-10_000) }));
-    assertBounded(await measure(() => store.pruneOrphans(TYPES, later(-5000), 100)), 21 + 41, 40);
+    assertBounded(
+      await measure(() => store.prune({ kind: 'orphans', knownTypes: TYPES, before }, 100)),
+      21 + 41,
+      40,
+    );
     await insert(10, () => ({ status: 'RUNNING', lockedUntil: later(-10_000) }));
-    assertBounded(await measure(() => store.pruneExpired(later(-5000), 100)), 11 + 21, 20);
+    assertBounded(await measure(() => store.prune({ kind: 'expired', before }, 100)), 11 + 21, 20);
   });
 
   it('the test data is as intended', async () => {

@@ -5,7 +5,7 @@ import type { DefinitionSync } from '../../../src/schedules/enqueue/definition-s
 import type { PlanExecutor } from '../../../src/schedules/enqueue/plan-executor.js';
 import { PlanningLock } from '../../../src/schedules/enqueue/planning-lock.js';
 import { ScheduleEnqueuer } from '../../../src/schedules/enqueue/schedule-enqueuer.js';
-import type { SchedulePlanner } from '../../../src/schedules/enqueue/schedule-planner.js';
+import { SchedulePlanner } from '../../../src/schedules/enqueue/schedule-planner.js';
 import type { ScheduleScope } from '../../../src/store/schedules/due.js';
 import { createStore, type Store } from '../../../src/store/store.js';
 import { aSchedule } from '../../support/factories/schedule.js';
@@ -90,14 +90,14 @@ describe('index keys examined with 4,000 future and 1,000 paused schedules', () 
     await insert(300, (index) => ({ nextRunAt: later(10_000 + index * 100) }));
     const [clock, events] = [new ManualClock(), new EventBus()];
     const options = { environment: 'test', pollInterval: 60_000 };
-    const enqueuer = new ScheduleEnqueuer(
-      { clock, events, store, random: () => 0, options },
-      {} as SchedulePlanner,
-      {} as PlanExecutor,
-      { names: [] } as unknown as DefinitionSync,
-      new PlanningLock({ clock, store, workerId: 'me' }),
-      { intervalMultiplier: 1 },
-    );
+    const enqueuer = new ScheduleEnqueuer({
+      ...{ clock, events, store, random: () => 0, options },
+      planner: new SchedulePlanner({ store, events }),
+      executor: { execute: async () => [] } as unknown as PlanExecutor,
+      definitionSync: { names: [] } as unknown as DefinitionSync,
+      planningLock: new PlanningLock({ clock, store, workerId: 'me' }),
+      changes: { intervalMultiplier: 1 },
+    });
     const work = await measure(() => enqueuer.collect('all'));
     assertBounded(work, 3, 1, true);
   });

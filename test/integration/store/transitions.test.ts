@@ -3,7 +3,7 @@ import { OutageMonitor } from '../../../src/runtime/outage-monitor.js';
 import { DEFAULTS } from '../../../src/config/options.js';
 import { JOB_STATUSES, type JobDocument } from '../../../src/domain/job/job.js';
 import type { Outcome } from '../../../src/domain/job/outcome.js';
-import { explainChange, type TransitionName, TRANSITIONS } from '../../../src/domain/job/transitions.js';
+import { type TransitionName, TRANSITIONS } from '../../../src/domain/job/transitions.js';
 import { Sweeper } from '../../../src/maintenance/sweeper.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
 import { createStore, type Store } from '../../../src/store/store.js';
@@ -11,6 +11,7 @@ import { aJob } from '../../support/factories/job.js';
 import { aRegistry } from '../../support/factories/handler-registry.js';
 import { TestDatabase } from '../../support/database.js';
 import { timeAfter as later, START } from '../../support/instants.js';
+import { explainChange } from '../../support/invariants.js';
 import { ManualClock } from '../../support/manual-clock.js';
 
 const GRANT = { token: 'new token', workerId: 'me', lockedUntil: later(60_000) };
@@ -107,19 +108,17 @@ const OPERATIONS: Record<string, Operation> = {
 
 function sweep(store: Store, { maxCrashes = 3 } = {}): Promise<number> {
   const clock = new ManualClock(LONG_AFTER);
-  return new Sweeper(
-    {
-      clock,
-      outages: new OutageMonitor(clock, DEFAULTS.lockTimeout),
-      events: new EventBus(),
-      random: () => 0,
-      workerId: 'sweeper',
-      registry: aRegistry(),
-      store,
-      options: { ...DEFAULTS, maxCrashes },
-    },
-    { wake: () => undefined },
-  ).runOnce();
+  return new Sweeper({
+    clock,
+    outages: new OutageMonitor(clock, DEFAULTS.lockTimeout),
+    events: new EventBus(),
+    random: () => 0,
+    workerId: 'sweeper',
+    registry: aRegistry(),
+    store,
+    options: { ...DEFAULTS, maxCrashes },
+    engine: { wake: () => undefined },
+  }).runOnce();
 }
 
 function legalFrom(name: TransitionName, job: JobDocument): boolean {

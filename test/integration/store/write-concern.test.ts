@@ -61,9 +61,10 @@ describe('write concern', () => {
       await store.acquireLock('report', GRANT, LATER);
       await store.renew([{ kind: 'named', id: 'report', token: 'token', length: 1 }], LATER);
       await store.releaseLock('report', 'token');
-      await store.pruneFinished('COMPLETED', timeAfter(10_000), timeAfter(10_000), 10);
-      await store.pruneOrphans([], LATER, 10);
-      await store.pruneExpired(LATER, 10);
+      const before = timeAfter(10_000);
+      await store.prune({ kind: 'finished', status: 'COMPLETED', before, occurrencesBefore: before }, 10);
+      await store.prune({ kind: 'orphans', knownTypes: [], before: LATER }, 10);
+      await store.prune({ kind: 'expired', before: LATER }, 10);
     } finally {
       await connection.destroy();
     }

@@ -7,6 +7,7 @@ import {
 } from '../../support/manual-scheduler.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { countEvents, nextEvent, recordEvents, signal } from '../../support/events.js';
+import { flushEventLoop } from '../../support/flush-event-loop.js';
 import { withFailPoint, NO_STREAM } from '../../support/fail-point.js';
 import { timeAfter } from '../../support/instants.js';
 import { ManualClock } from '../../support/manual-clock.js';
@@ -19,8 +20,11 @@ describe('the poll loop', () => {
     const worker = new Scheduler({ uri: database.uri, clock });
     try {
       worker.registerHandler('work', () => undefined);
-      const nextRound = (): Promise<unknown> =>
-        nextEvent(worker, 'worker:cycle', ({ operation }) => operation === 'claim jobs');
+      /** Resolves when the next round is over and the loop sleeps. */
+      const nextRound = async (): Promise<void> => {
+        await nextEvent(worker, 'worker:cycle', ({ operation }) => operation === 'claim jobs');
+        await flushEventLoop();
+      };
       await withFailPoint(database, NO_STREAM, async () => {
         const first = nextRound();
         await worker.start();

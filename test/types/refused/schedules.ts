@@ -55,10 +55,6 @@ builder.retries({ tries: 3 });
 builder.fields({ minute: 5 });
 // refused: a limit per task type, which this version cannot promise
 builder.concurrency(1);
-// refused: what builds the helpers is not for others
-builder.frequency('daily', () => '0 0 * * *');
-// refused: nor this
-builder.onDays('mondays', [1]);
 // refused: when it runs is said before it is dispatched
 builder.delay('10s').daily();
 // refused: no handler that could take anything

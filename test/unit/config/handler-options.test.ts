@@ -27,7 +27,7 @@ describe('resolveHandlerOptions', () => {
     assert.throws(() => resolveHandlerOptions('emails', { concurrency: 1 }), {
       code: 'INVALID_OPTIONS',
       message:
-        "options of handler 'emails'.concurrency is not available yet: a limit per task type across the cluster cannot be promised by this version",
+        "options of handler 'emails'.concurrency is not available yet: this version has no limit per task type across all workers",
     });
   });
 

@@ -42,18 +42,18 @@ describe('duration', () => {
         throw new Error('no');
       },
     };
-    for (const value of [silent, hostile, [silent]]) assert.ok('fault' in readDuration(value));
+    for (const value of [silent, hostile, [silent]]) assert.ok('error' in readDuration(value));
   });
 
   it('accepts at most a hundred years', () => {
     assert.deepEqual(readDuration('36600d'), { ms: 36_600 * DAY });
     for (const value of ['36601d', -1, Infinity, -Infinity]) {
-      assert.match((readDuration(value) as { fault: string }).fault, /between 0 and a hundred years/);
+      assert.match((readDuration(value) as { error: string }).error, /between 0 and a hundred years/);
     }
   });
 
   it('shows the value in the error', () => {
-    assert.match((readDuration('10 parsecs') as { fault: string }).fault, /got '10 parsecs'$/);
-    assert.match((readDuration(-5) as { fault: string }).fault, /got -5$/);
+    assert.match((readDuration('10 parsecs') as { error: string }).error, /got '10 parsecs'$/);
+    assert.match((readDuration(-5) as { error: string }).error, /got -5$/);
   });
 });

@@ -4,12 +4,12 @@ import { copyPlainData } from '../../../src/domain/plain-data.js';
 
 function copyOf(value: unknown): unknown {
   const copied = copyPlainData(value, 'payload');
-  return 'copy' in copied ? copied.copy : assert.fail(JSON.stringify(copied.faults));
+  return 'copy' in copied ? copied.copy : assert.fail(JSON.stringify(copied.errors));
 }
 
-function faultsOf(value: unknown): string[] {
+function errorsOf(value: unknown): string[] {
   const copied = copyPlainData(value, 'payload');
-  return 'faults' in copied ? copied.faults.map(({ path, fault }) => `${path} ${fault}`) : [];
+  return 'errors' in copied ? copied.errors : [];
 }
 
 function nested(levels: number): unknown {
@@ -67,7 +67,7 @@ describe('copyPlainData', () => {
     const sparse: unknown[] = [];
     sparse[1] = 1;
 
-    for (const [what, value, fault] of [
+    for (const [what, value, error] of [
       ['a function', { run: () => 1 }, 'payload.run is a function, which cannot be stored'],
       ['a symbol', [Symbol('s')], 'payload[0] is a symbol, which cannot be stored'],
       ['a bigint', { n: 10n }, 'payload.n is a bigint; store it as a string'],
@@ -102,21 +102,21 @@ describe('copyPlainData', () => {
       ['level fifty-one', nested(51), 'is nested deeper than 50 levels'],
     ] as const) {
       it(what, () => {
-        const faults = faultsOf(value);
-        assert.equal(faults.length, 1, faults.join());
-        assert.ok(faults[0]?.includes(fault), faults[0]);
+        const errors = errorsOf(value);
+        assert.equal(errors.length, 1, errors.join());
+        assert.ok(errors[0]?.includes(error), errors[0]);
       });
     }
 
     it('a forged MongoDB id', () => {
       const forged = new mongoose.Types.ObjectId();
       Object.defineProperty(forged, '_bsontype', { value: 'Code' });
-      assert.equal(faultsOf({ forged }).length, 1);
+      assert.equal(errorsOf({ forged }).length, 1);
     });
 
     it('every problem at once', () => {
       assert.deepEqual(
-        faultsOf({ a: 1n, b: [() => 1], c: { $set: 1 } }).map((fault) => fault.split(' ')[0]),
+        errorsOf({ a: 1n, b: [() => 1], c: { $set: 1 } }).map((error) => error.split(' ')[0]),
         ['payload.a', 'payload.b[0]', 'payload.c.$set'],
       );
     });
@@ -125,7 +125,7 @@ describe('copyPlainData', () => {
   it('ends for a few objects that stand for billions of values', () => {
     let value: unknown = 'x';
     for (let i = 0; i < 45; i++) value = [value, value];
-    assert.match(faultsOf(value).join(), /one value too many: more than 1000000/);
+    assert.match(errorsOf(value).join(), /exceeds the limit of 1000000 values/);
   });
 
   it('reads nothing through a prototype', () => {

@@ -20,7 +20,7 @@ describe('applySchema', () => {
     await assert.rejects(applySchema('work', schema, { to: 1, copies: [{ count: 1 }, { count: 'two' }] }), {
       code: 'INVALID_PAYLOAD',
       message: [
-        "the payload for 'work' does not fit its schema:",
+        "the payload for 'work' does not match its schema:",
         '  - payload.to: Invalid input: expected string, received number',
         '  - payload.copies[1].count: Invalid input: expected number, received string',
       ].join('\n'),

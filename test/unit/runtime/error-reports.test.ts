@@ -90,18 +90,16 @@ describe('error reports', () => {
   });
 
   it('contain no credentials when the job of a schedule cannot be inserted', async () => {
-    const executor = new PlanExecutor(
-      {
-        ...{ clock, events, options: { executionRetention: HOUR } },
-        store: {
-          enqueueMany: async (jobs) => jobs.map(({ _id: id }) => ({ id, error: error() })),
-          recordSkips: async () => new Map(),
-          removePending: async () => undefined,
-        },
+    const executor = new PlanExecutor({
+      ...{ clock, events, options: { executionRetention: HOUR } },
+      store: {
+        enqueueMany: async (jobs) => jobs.map(({ _id: id }) => ({ id, error: error() })),
+        recordSkips: async () => new Map(),
+        removePending: async () => undefined,
       },
-      { cancel: () => assert.fail('nothing is canceled') },
-      { wake: () => undefined },
-    );
+      jobs: { cancel: () => assert.fail('nothing is canceled') },
+      engine: { wake: () => undefined },
+    });
     const planner = new SchedulePlanner({
       events,
       store: {

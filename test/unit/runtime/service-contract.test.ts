@@ -36,16 +36,21 @@ interface World {
 }
 
 const runner = {
-  tokens: new Map([['job', 'token']]),
   freeSlots: 1,
   prefetched: 0,
-  hasCrashSuspect: false,
-  excludedIds: [],
   takePrefetched: () => [],
   accept: () => [],
   onCapacity: () => undefined,
   cancel: () => undefined,
 } as unknown as JobRunner;
+
+const inFlight = {
+  tokens: new Map([['job', 'token']]),
+  started: 0,
+  hasCrashSuspect: false,
+  excludedIds: [],
+  has: () => true,
+};
 
 const noUncertainClaims = { release: async () => undefined };
 
@@ -59,23 +64,21 @@ const changes = {
 /** Every service, with fakes for all it needs. */
 const SERVICES: Record<string, (world: World) => PeriodicService> = {
   Sweeper: ({ clock, events, round }) =>
-    new Sweeper(
-      {
-        clock,
-        events,
-        options,
-        registry: aRegistry(),
-        random: () => 0.5,
-        workerId: 'me',
-        outages: new OutageMonitor(clock, options.lockTimeout),
-        store: {
-          findExpired: async () => (round(), []),
-          recover: async () => true,
-          logExecutions: async () => undefined,
-        },
+    new Sweeper({
+      clock,
+      events,
+      options,
+      registry: aRegistry(),
+      random: () => 0.5,
+      workerId: 'me',
+      outages: new OutageMonitor(clock, options.lockTimeout),
+      store: {
+        findExpired: async () => (round(), []),
+        recover: async () => true,
+        logExecutions: async () => undefined,
       },
-      { wake: () => undefined },
-    ),
+      engine: { wake: () => undefined },
+    }),
   Pruner: ({ clock, events, round }) =>
     new Pruner({
       clock,
@@ -83,39 +86,37 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
       options,
       registry: { taskTypes: [], isUsed: false },
       store: {
-        pruneFinished: async (status) => (status === 'COMPLETED' && round(), 0),
-        pruneOrphans: async () => 0,
-        pruneExpired: async () => 0,
-        countFinishedBefore: async () => ({ count: 0, atLeast: false }),
-        countOrphansBefore: async () => ({ count: 0, atLeast: false }),
-        countExpiredBefore: async () => ({ count: 0, atLeast: false }),
+        prune: async (prunable) => (
+          prunable.kind === 'finished' && prunable.status === 'COMPLETED' && round(),
+          0
+        ),
+        countPrunable: async () => ({ count: 0, atLeast: false }),
         findListedTaskTypes: async () => [],
       },
     }),
   Heartbeat: ({ clock, events, round }) =>
-    new Heartbeat(
-      {
-        clock,
-        events,
-        options,
-        registry: { taskTypes: [] },
-        workerId: 'me',
-        store: { saveHeartbeat: async () => undefined },
-      },
-      { running: 0 },
-      { current: 'Running' },
-      { synchronize: async () => round(), error: 0 },
-    ),
+    new Heartbeat({
+      clock,
+      events,
+      options,
+      registry: { taskTypes: [] },
+      workerId: 'me',
+      store: { saveHeartbeat: async () => undefined },
+      engine: { running: 0 },
+      state: { current: 'Running' },
+      databaseClock: { synchronize: async () => round(), error: 0 },
+    }),
   PollLoop: ({ clock, events, round }) =>
     new PollLoop({
       clock,
       events,
       store: { nextDueAt: async () => null },
-      claimer: new Claimer(
-        { isContended: false, pick: async () => (round(), []) },
+      claimer: new Claimer({
+        picker: { isContended: false, pick: async () => (round(), []) },
+        uncertainClaims: noUncertainClaims,
         runner,
-        noUncertainClaims,
-      ),
+        inFlight,
+      }),
       runner,
       settler: { pending: 0 },
       uncertainClaims: noUncertainClaims,
@@ -125,7 +126,7 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
     }),
   CancellationPoller: ({ clock, events, round }) =>
     new CancellationPoller({
-      ...{ clock, events, runner, changes, options },
+      ...{ clock, events, inFlight, runner, changes, options },
       store: { findCancelRequests: async () => (round(), new Map()) },
     }),
   UncertainClaims: ({ clock, events, round }) => {
@@ -153,22 +154,22 @@ const SERVICES: Record<string, (world: World) => PeriodicService> = {
       },
     }),
   ScheduleEnqueuer: ({ clock, events, round }) =>
-    new ScheduleEnqueuer(
-      {
-        ...{ clock, events, random: () => 0.5, options: { environment: 'test', pollInterval: 5000 } },
-        store: {
-          findDueSchedules: async () => (round(), []),
-          findPendingSchedules: async () => [],
-          findSchedules: async () => [],
-          nextScheduleAt: async () => null,
-        },
+    new ScheduleEnqueuer({
+      ...{ clock, events, random: () => 0.5, options: { environment: 'test', pollInterval: 5000 } },
+      store: {
+        findDueSchedules: async () => (round(), []),
+        findPendingSchedules: async () => [],
+        findSchedules: async () => [],
+        nextScheduleAt: async () => null,
       },
-      {} as SchedulePlanner,
-      {} as PlanExecutor,
-      { names: [], registerNew: async () => undefined } as unknown as DefinitionSync,
-      { observe: () => undefined, release: async () => undefined } as unknown as PlanningLock,
-      { intervalMultiplier: 1 },
-    ),
+      planner: {
+        decide: async () => ({ stored: [], conflicts: 0, unplannable: [] }),
+      } as unknown as SchedulePlanner,
+      executor: { execute: async () => [] } as unknown as PlanExecutor,
+      definitionSync: { names: [], registerNew: async () => undefined } as unknown as DefinitionSync,
+      planningLock: { observe: () => undefined, release: async () => undefined } as unknown as PlanningLock,
+      changes: { intervalMultiplier: 1 },
+    }),
   ChangeListener: ({ clock, events, round }) =>
     new ChangeListener({
       clock,

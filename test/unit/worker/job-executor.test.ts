@@ -339,7 +339,7 @@ describe('JobExecutor', () => {
         { schema },
       );
       assert.equal(outcome.kind, 'failed');
-      assert.match(outcome.error.message, /does not fit its schema:\n {2}- payload\.n: /);
+      assert.match(outcome.error.message, /does not match its schema:\n {2}- payload\.n: /);
     });
 
     it('counts a schema that throws as a failed attempt, which is retried', async () => {

@@ -74,7 +74,7 @@ describe('PollLoop', () => {
         return pick(request);
       },
     };
-    claimer = new Claimer(picker, fakeRunner, uncertainClaims);
+    claimer = new Claimer({ picker, runner: fakeRunner, inFlight: runner, uncertainClaims });
     loop = new PollLoop({
       clock,
       events: new EventBus(),

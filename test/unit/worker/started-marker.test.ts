@@ -66,9 +66,16 @@ describe('StartedMarker', () => {
     assert.deepEqual(written, [['a token'], ['b token']]);
   });
 
-  it('marks nothing after it was abandoned', async () => {
+  it('marks nothing when it is closed before the time is up', async () => {
     start('a');
     await marks.close();
+    assert.deepEqual([written, clock.sleepers], [[], 0]);
+  });
+
+  it('ignores jobs that are added after close()', async () => {
+    await marks.close();
+    start('a');
+    await flushEventLoop();
     assert.deepEqual([written, clock.sleepers], [[], 0]);
   });
 

@@ -53,7 +53,7 @@ describe('built-in handlers', () => {
         .maxRetries(0);
       const job = await outcomeOf(scheduler, fail.dispatch());
       assert.deepEqual([job.status, code(job)], ['FAILED', 'SHELL_FAILED']);
-      assert.match(job.error!.message, /exit code 3.*no space/s);
+      assert.match(job.error!.message, /code 3.*no space/s);
     });
 
     it('is killed at its timeout [D2] [C5]', async () => {

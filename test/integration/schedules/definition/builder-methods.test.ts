@@ -150,7 +150,7 @@ describe('methods of ScheduleBuilder', () => {
     'dispatch',
     'freeze',
   ];
-  const INTERNAL = ['constructor', 'frequency', 'onDays'];
+  const INTERNAL = ['constructor'];
 
   const database = new TestDatabase();
   const stored = new Map<string, ScheduleDocument>();

@@ -131,14 +131,15 @@ describe('several schedule enqueuers', () => {
   function process(store: Store, clock: ManualClock, events = new EventBus()): ScheduleEnqueuer {
     const cancel: JobActions['cancel'] = (jobId, reason = '') => store.cancel(jobId, reason, clock.now());
     const options = { environment: 'test', pollInterval: 5000, executionRetention: DAY };
-    return new ScheduleEnqueuer(
-      { clock, events, store, random: () => 0, options },
-      new SchedulePlanner({ store, events }),
-      new PlanExecutor({ store, clock, events, options }, { cancel }, { wake: () => undefined }),
-      { names: [] } as unknown as DefinitionSync,
-      new PlanningLock({ clock, store, workerId: 'me' }),
-      { intervalMultiplier: 1 },
-    );
+    const deps = { clock, events, store, random: () => 0, options };
+    return new ScheduleEnqueuer({
+      ...deps,
+      planner: new SchedulePlanner(deps),
+      executor: new PlanExecutor({ ...deps, jobs: { cancel }, engine: { wake: () => undefined } }),
+      definitionSync: { names: [] } as unknown as DefinitionSync,
+      planningLock: new PlanningLock({ clock, store, workerId: 'me' }),
+      changes: { intervalMultiplier: 1 },
+    });
   }
 
   /** Everything that a store is asked, one after another. */
@@ -250,14 +251,12 @@ describe('several schedule enqueuers', () => {
         const store = createStore(database.collections);
         // Inserted and run to its end; whoever decided it died before taking it off the list.
         const later = aSchedule({ ...fields, _id: 's' });
-        await new PlanExecutor(
-          {
-            store: { ...store, removePending: async () => undefined },
-            ...{ clock, events: new EventBus(), options: { executionRetention: DAY } },
-          },
-          { cancel: () => assert.fail('nothing is canceled') },
-          { wake: () => undefined },
-        ).execute(
+        await new PlanExecutor({
+          store: { ...store, removePending: async () => undefined },
+          ...{ clock, events: new EventBus(), options: { executionRetention: DAY } },
+          jobs: { cancel: () => assert.fail('nothing is canceled') },
+          engine: { wake: () => undefined },
+        }).execute(
           [{ schedule: later, plan: { ...later, pending: [first], active: first.id, cancel: null } }],
           clock.now(),
         );

@@ -323,7 +323,7 @@ describe('schedules when something fails', () => {
         await assert.rejects(call(), {
           code: 'INVALID_SCHEDULE',
           message:
-            "the stored schedule 'bad' cannot be read: overlap must be one of allow, skip, queue, replace, got 'sometimes'",
+            "the stored schedule 'bad' is malformed: overlap must be one of allow, skip, queue, replace, got 'sometimes'",
         });
       }
       assert.deepEqual(

@@ -62,14 +62,15 @@ describe('a schedule that one query returns twice', () => {
         ...{ clock, events, random: () => 0, options, definitions, workerId: 'me' },
         store: found === undefined ? store : { ...store, findDueSchedules: async () => [...found] },
       };
-      return new ScheduleEnqueuer(
-        deps,
-        new SchedulePlanner(deps),
-        new PlanExecutor(deps, { cancel: () => assert.fail() }, { wake: () => undefined }),
-        new DefinitionSync(deps),
-        new PlanningLock(deps),
-        { intervalMultiplier: 1 },
-      );
+      const jobActions = { cancel: () => assert.fail() };
+      return new ScheduleEnqueuer({
+        ...deps,
+        planner: new SchedulePlanner(deps),
+        executor: new PlanExecutor({ ...deps, jobs: jobActions, engine: { wake: () => undefined } }),
+        definitionSync: new DefinitionSync(deps),
+        planningLock: new PlanningLock(deps),
+        changes: { intervalMultiplier: 1 },
+      });
     };
 
     const current = aJob({ _id: `report@${START.toISOString()}`, status: 'RUNNING', schedule: 'report' });

@@ -73,7 +73,7 @@ describe('judge', () => {
   });
 
   it('fails at once what can never succeed', () => {
-    assert.deepEqual(judged({ kind: 'refused', error: boom }), { kind: 'failed', error: boom });
+    assert.deepEqual(judged({ kind: 'rejected', error: boom }), { kind: 'failed', error: boom });
   });
 
   it('cancels on CancelJob, with its reason', () => {

@@ -47,7 +47,10 @@ describe('decideRecovery', () => {
     assert.equal(decide({ crashes: 1 }).transition, 'recover');
     const failed = decide({ crashes: 2 });
     assert.equal(failed.transition, 'recoverFailed');
-    assert.match(errorOf(failed)!.message, / 3 times while it ran the job; the last one was worker-7$/);
+    assert.match(
+      errorOf(failed)!.message,
+      /^worker worker-7 died.* the job; it crashed 3 times and is not retried$/,
+    );
   });
 
   it('fails a job that has passed its maxRunningTime', () => {

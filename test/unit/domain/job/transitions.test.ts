@@ -6,12 +6,8 @@ import {
   type JobStatus,
 } from '../../../../src/domain/job/job.js';
 import { isRescheduled, type OutcomeKind, TRANSITION_OF } from '../../../../src/domain/job/outcome.js';
-import {
-  explainChange,
-  type Transition,
-  type TransitionName,
-  TRANSITIONS,
-} from '../../../../src/domain/job/transitions.js';
+import { type Transition, type TransitionName, TRANSITIONS } from '../../../../src/domain/job/transitions.js';
+import { explainChange } from '../../../support/invariants.js';
 
 const entries = Object.entries<Transition>(TRANSITIONS) as [TransitionName, Transition][];
 

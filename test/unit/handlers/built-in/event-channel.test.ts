@@ -141,7 +141,7 @@ describe('eventHandler [D2]', () => {
     for (const add of ['on', 'once'] as const) {
       assert.throws(() => channel[add]('tick', 'text' as never), {
         code: 'INVALID_ARGUMENT',
-        message: /got string/,
+        message: /must be a function, got/,
       });
       assert.throws(() => channel[add]('', hear('x')), {
         code: 'INVALID_ARGUMENT',

@@ -92,7 +92,10 @@ describe('nextHop [D2]', () => {
 
   it('fails when the location is invalid', () => {
     for (const location of ['http://', 'http://a b/', 'https://[x]/']) {
-      assert.throws(() => nextHop(hop(), 302, location), { code: 'URL_FAILED', message: /is not a URL/ });
+      assert.throws(() => nextHop(hop(), 302, location), {
+        code: 'URL_FAILED',
+        message: /is not a valid URL/,
+      });
     }
   });
 });

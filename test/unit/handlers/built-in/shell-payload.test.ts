@@ -61,8 +61,8 @@ describe('the payload of a shell job [D2]', () => {
   it('has only strings as variables, with valid names', () => {
     refuses({ file: 'ls', env: { A: 1 } }, /^payload\.env\.A must be a string/);
     refuses({ file: 'ls', env: ['A'] }, /^payload\.env must be an object of strings, got a list/);
-    refuses({ file: 'ls', env: { '': 'x' } }, /is not a valid name of a variable/);
-    refuses({ file: 'ls', env: { 'A=B': 'x' } }, /is not a valid name of a variable/);
+    refuses({ file: 'ls', env: { '': 'x' } }, /is not a valid variable name/);
+    refuses({ file: 'ls', env: { 'A=B': 'x' } }, /is not a valid variable name/);
     refuses({ file: 'ls', env: { CHRONOS_FENCE: '9' } }, /^payload\.env\.CHRONOS_FENCE is set by Chronos/);
   });
 
@@ -78,7 +78,7 @@ describe('the payload of a shell job [D2]', () => {
       refuses(payload, /without NUL characters/);
       refuses(payload, /^(?!.*hush)/);
     }
-    refuses({ file: 'ls', env: { 'A\0': 'x' } }, /is not a valid name of a variable/);
+    refuses({ file: 'ls', env: { 'A\0': 'x' } }, /is not a valid variable name/);
   });
 
   it('has no unknown keys', () => {

@@ -96,7 +96,7 @@ describe('runShell [D2]', () => {
       assert.match(stdout, /^first\nx+$/);
       assert.equal(cut, true);
       assert.deepEqual(job.lines, [
-        `stdout was cut: its last ${megabytes * 1e6 + 6 - 64 * 1024} bytes are not kept`,
+        `stdout was truncated: its last ${megabytes * 1e6 + 6 - 64 * 1024} bytes are not stored`,
       ]);
     });
 
@@ -111,7 +111,7 @@ describe('runShell [D2]', () => {
         shell: "head -c 300000 /dev/zero | tr '\\0' '\\n' >&2; echo a >&2; echo the reason >&2; exit 3",
       }).catch((thrown: unknown) => thrown as Error);
       assert.ok(error instanceof Error);
-      assert.match(error.message, /exit code 3.*\n… a\nthe reason$/s);
+      assert.match(error.message, /code 3.*\n… a\nthe reason$/s);
       assert.ok(error.message.length < 2500);
     });
   });
@@ -120,11 +120,11 @@ describe('runShell [D2]', () => {
     it('with the exit code and the end of stderr', async () => {
       await assert.rejects(run({ shell: 'echo hm >&2; echo no such luck >&2; exit 42' }), {
         code: 'SHELL_FAILED',
-        message: "'/bin/sh' ended with exit code 42, not 0; the end of its stderr:\nhm\nno such luck",
+        message: "'/bin/sh' exited with code 42, expected 0; the end of its stderr:\nhm\nno such luck",
       });
       await assert.rejects(run(['false']), {
         code: 'SHELL_FAILED',
-        message: "'false' ended with exit code 1, not 0; it wrote nothing to stderr",
+        message: "'false' exited with code 1, expected 0; it wrote nothing to stderr",
       });
     });
 

@@ -72,7 +72,7 @@ describe('the payload of a url job [D2]', () => {
     ]) {
       refuses(
         one,
-        /^payload\.url must be a URL that starts with http:\/\/ or https:\/\/, got one that starts/,
+        /^payload\.url must be a URL that starts with http:\/\/ or https:\/\/, got a URL that starts/,
       );
     }
     for (const one of ['', '/path', 'example.com', 'http://', 'http://[fe80::1%25eth0]/', 'http://a b/']) {
@@ -140,7 +140,7 @@ describe('the payload of a url job [D2]', () => {
     refuses({ url, headers: { '': 'x' } }, /is not a valid header/);
     refuses({ url, headers: { a: 7 } }, /^payload\.headers\.a must be a string/);
     refuses({ url, headers: ['a'] }, /^payload\.headers must be an object of strings/);
-    refuses({ url, headers: { a: 'x', A: 'y' } }, /has a name twice/);
+    refuses({ url, headers: { a: 'x', A: 'y' } }, /has the same name in upper and lower case/);
   });
 
   it('expects only statuses that a final response can have', () => {

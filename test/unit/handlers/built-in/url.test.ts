@@ -100,13 +100,13 @@ describe('urlHandler [D2]', () => {
       const { code, message } = await failureOf(`${url.replace('://', '://me:hush@')}/path?token=hush`);
       assert.equal(code, 'URL_FAILED');
       assert.ok(
-        message.startsWith(`GET ${url}/path answered 503, expected 200 to 299; the body starts with: try`),
+        message.startsWith(`GET ${url}/path returned 503, expected 200 to 299; the body starts with: try`),
       );
       assert.ok(message.length < 700);
       assert.ok(!message.includes('hush'));
       assert.match(
         (await failureOf((await answering(404)).url)).message,
-        /answered 404,.*; the body is empty$/,
+        /returned 404,.*; the body is empty$/,
       );
     });
 
@@ -116,7 +116,7 @@ describe('urlHandler [D2]', () => {
       const { url } = await answering(200);
       assert.match(
         (await failureOf({ url, expect: [201, 202] })).message,
-        /answered 200, expected 201, 202;/,
+        /returned 200, expected 201, 202;/,
       );
     });
   });
@@ -166,7 +166,7 @@ describe('urlHandler [D2]', () => {
       const { url, requests } = await chain();
       const { code, message } = await failureOf(`${url}/4`);
       assert.equal(code, 'URL_FAILED');
-      assert.equal(message, `GET ${url}/1 is redirect number 4, and only 3 are followed`);
+      assert.equal(message, `GET ${url}/1 redirects again, but at most 3 redirects are followed`);
       assert.deepEqual(
         requests.map(({ path }) => path),
         ['/4', '/3', '/2', '/1'],
@@ -175,7 +175,7 @@ describe('urlHandler [D2]', () => {
 
     it('fails in a cycle', async () => {
       const { url } = await serve((_, response) => response.writeHead(301, { location: '/' }).end());
-      assert.match((await failureOf(url)).message, /redirect number 4/);
+      assert.match((await failureOf(url)).message, /at most 3 redirects/);
     });
 
     it('continues with GET after 303 and with the same request after 307', async () => {
@@ -226,7 +226,7 @@ describe('urlHandler [D2]', () => {
       const { url } = await chain();
       assert.equal((await run({ url: `${url}/2`, expect: [302] })).body, 'moved');
       const nowhere = await serve((_, response) => response.writeHead(302).end());
-      assert.match((await failureOf(nowhere.url)).message, /answered 302/);
+      assert.match((await failureOf(nowhere.url)).message, /returned 302/);
     });
 
     it('checks every host again', async () => {

@@ -13,7 +13,7 @@ const ERROR = { name: 'TypeError', message: 'no such address', code: null, stack
 function facts(fields: Partial<Facts> = {}, ...workers: Partial<WorkerDocument>[]): Facts {
   return {
     ...{ id: fields.job?._id ?? 'job', now: START, job: null, occurrence: null, schedule: null },
-    ...{ scheduleFault: null, suspects: [] },
+    ...{ scheduleError: null, suspects: [] },
     ...{ active: null, skip: null, workers: workers.map((worker) => toWorkerView(aWorker(worker), START)) },
     ...fields,
   };
@@ -232,7 +232,7 @@ describe('explain', () => {
     ],
     [
       'a malformed schedule',
-      anOccurrence({ schedule: null, scheduleFault: 'priority must be a number' }),
+      anOccurrence({ schedule: null, scheduleError: 'priority must be a number' }),
       'unreadableSchedule',
       /its schedule 's' is malformed: priority/,
       null,

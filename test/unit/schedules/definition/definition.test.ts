@@ -224,7 +224,10 @@ describe('a definition', () => {
       definitions.all();
       const [report, nightly] = [registry.get('report'), registry.get('nightly')];
       assert.deepEqual([report?.options, nightly?.options], [{ timeout: 60_000 }, { timeout: 120_000 }]);
-      assert.deepEqual([report?.defaults?.payload, nightly?.defaults?.payload], ['all', 'new']);
+      assert.deepEqual(
+        ['report', 'nightly'].map((name) => registry.defaultsOf(name)?.payload),
+        ['all', 'new'],
+      );
       assert.deepEqual([report?.hooks?.when.length, nightly?.hooks?.when.length], [1, 0]);
     });
 

@@ -258,10 +258,10 @@ describe('the handler of a definition', () => {
     });
     const nightly = registry.get('nightly')!;
     assert.deepEqual(nightly.options, { timeout: 5000, lease: 30_000 });
-    assert.deepEqual([nightly.hooks, nightly.defaults], [around, defaults]);
+    assert.deepEqual([nightly.hooks, registry.defaultsOf('nightly')], [around, defaults]);
     const sendEmail = registry.get('sendEmail')!;
     assert.deepEqual(sendEmail.options, { timeout: 120_000, lease: 30_000 });
-    assert.deepEqual([sendEmail.hooks, sendEmail.defaults], [undefined, undefined]);
+    assert.deepEqual([sendEmail.hooks, registry.defaultsOf('sendEmail')], [undefined, undefined]);
   });
 
   it('is missing when nobody registered it: an error with a hint [J6]', () => {

@@ -43,40 +43,39 @@ describe('ScheduleEnqueuer', () => {
     intervalMultiplier = 1;
     registerNew = async () => undefined;
     decide = (schedules) => ({ stored: schedules.map((schedule) => decided(schedule)), conflicts: 0 });
-    enqueuer = new ScheduleEnqueuer(
-      {
-        ...{ clock, events, random: () => 0.5, options: { environment: 'test', pollInterval: POLL } },
-        store: {
-          findDueSchedules: async (scope, now, limit) => {
-            scopes.push(scope);
-            calls.push(`due at ${now.getTime() - START.getTime()}, ${limit}`);
-            return due.shift() ?? [];
-          },
-          nextScheduleAt: async () => next,
-          findPendingSchedules: async (_, before, from) => {
-            calls.push(`pending since ${before.getTime() - START.getTime()}`);
-            return pending.filter(({ _id }) => _id > from);
-          },
-          findSchedules: async (ids) => {
-            calls.push(`find ${ids.join(' ')}`);
-            return ids.map((_id) => aSchedule({ _id }));
-          },
+    enqueuer = new ScheduleEnqueuer({
+      ...{ clock, events, random: () => 0.5, options: { environment: 'test', pollInterval: POLL } },
+      store: {
+        findDueSchedules: async (scope, now, limit) => {
+          scopes.push(scope);
+          calls.push(`due at ${now.getTime() - START.getTime()}, ${limit}`);
+          return due.shift() ?? [];
+        },
+        nextScheduleAt: async () => next,
+        findPendingSchedules: async (_, before, from) => {
+          calls.push(`pending since ${before.getTime() - START.getTime()}`);
+          return pending.filter(({ _id }) => _id > from);
+        },
+        findSchedules: async (ids) => {
+          calls.push(`find ${ids.join(' ')}`);
+          return ids.map((_id) => aSchedule({ _id }));
         },
       },
-      {
+      planner: {
         decide: async (schedules: readonly ScheduleDocument[]) => {
-          calls.push(`decide ${schedules.map(({ _id }) => _id).join(' ')}`);
+          if (schedules.length > 0) calls.push(`decide ${schedules.map(({ _id }) => _id).join(' ')}`);
           return { stored: [], conflicts: 0, unplannable: [], ...decide(schedules) };
         },
       } as unknown as SchedulePlanner,
-      {
+      executor: {
         execute: async (stored: readonly PlannedSchedule[]) => {
-          calls.push(`execute ${stored.map(({ schedule }) => schedule._id).join(' ')}`);
+          if (stored.length > 0)
+            calls.push(`execute ${stored.map(({ schedule }) => schedule._id).join(' ')}`);
           return [];
         },
       } as unknown as PlanExecutor,
-      { names: ['coded'], registerNew: () => registerNew() } as unknown as DefinitionSync,
-      new PlanningLock({
+      definitionSync: { names: ['coded'], registerNew: () => registerNew() } as unknown as DefinitionSync,
+      planningLock: new PlanningLock({
         clock,
         workerId: 'me',
         store: {
@@ -91,12 +90,12 @@ describe('ScheduleEnqueuer', () => {
           },
         },
       }),
-      {
+      changes: {
         get intervalMultiplier() {
           return intervalMultiplier;
         },
       },
-    );
+    });
   });
 
   afterEach(async () => {
@@ -234,6 +233,15 @@ describe('ScheduleEnqueuer', () => {
       })),
     );
     assert.deepEqual(scopes.at(-1)?.except, ['b1', 'b2']);
+  });
+
+  it('leaves malformed schedules out of the next batch of a pass [F5]', async () => {
+    due = [Array.from({ length: BATCH }, (_, index) => ({ ...aSchedule({ _id: `b${index}` }), runs: -1 }))];
+    await enqueuer.collect('all');
+    assert.deepEqual(
+      scopes.map(({ except }) => except.length),
+      [0, BATCH],
+    );
   });
 
   describe('when a run ends in this process', () => {

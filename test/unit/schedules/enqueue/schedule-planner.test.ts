@@ -20,7 +20,7 @@ import {
   type PlannedSchedule,
   SchedulePlanner,
   type SchedulePlannerDeps,
-  loadSnapshots,
+  loadSnapshot,
 } from '../../../../src/schedules/enqueue/schedule-planner.js';
 import type { BulkResult } from '../../../../src/store/jobs/enqueue.js';
 import type { RunState } from '../../../../src/store/jobs/find.js';
@@ -109,16 +109,16 @@ describe('SchedulePlanner and PlanExecutor', () => {
       },
     };
     planner = new SchedulePlanner({ store, events });
-    executor = new PlanExecutor(
-      { store, clock, events, options: { executionRetention: HOUR } },
-      {
+    executor = new PlanExecutor({
+      ...{ store, clock, events, options: { executionRetention: HOUR } },
+      jobs: {
         cancel: async (jobId, reason) => {
           calls.push(`cancel ${jobId}: ${reason}`);
           return { answer: 'requested' };
         },
       },
-      { wake: () => calls.push('wake') },
-    );
+      engine: { wake: () => calls.push('wake') },
+    });
   });
 
   describe('decide', () => {
@@ -183,7 +183,7 @@ describe('SchedulePlanner and PlanExecutor', () => {
         pending: PendingRun[] = [],
       ): Promise<Date | undefined> => {
         runs = job === undefined ? [] : [job];
-        return (await loadSnapshots(store, [aSchedule({ active: id, pending })]))[0]?.active?.since;
+        return (await loadSnapshot(store, aSchedule({ active: id, pending }))).active?.since;
       };
       const job = aJob({ _id: id, createdAt });
       assert.deepEqual(await since(job), createdAt);

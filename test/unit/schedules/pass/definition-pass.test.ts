@@ -106,12 +106,12 @@ describe('DefinitionPass', () => {
     const { store } = memory;
     const events = new EventBus();
     const deps = { store, clock, events, definitions, options };
-    const executor = new PlanExecutor(
-      deps,
-      { cancel: () => assert.fail('nothing is canceled') },
-      { wake: () => undefined },
-    );
-    const pass = new DefinitionPass(deps, new SchedulePlanner(deps), executor, {
+    const executor = new PlanExecutor({
+      ...deps,
+      jobs: { cancel: () => assert.fail('nothing is canceled') },
+      engine: { wake: () => undefined },
+    });
+    const engine: DefinitionPassDeps['engine'] = {
       get isStopped() {
         return isStopped();
       },
@@ -123,7 +123,8 @@ describe('DefinitionPass', () => {
         if (ended !== undefined) memory.jobs.set(job._id, { ...job, ...ended });
         return true;
       },
-    });
+    };
+    const pass = new DefinitionPass({ ...deps, planner: new SchedulePlanner(deps), executor, engine });
     const preview = (at: Date | undefined): Promise<PassEntry[]> =>
       previewPass(deps, { isRegistered: () => true }, at);
     return { memory, pass, preview, ran };
