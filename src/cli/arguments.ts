@@ -78,7 +78,9 @@ function parseShape(shape: Shape<unknown>, text: string): unknown {
   const errors: string[] = [];
   const value = fromText(shape).read(matchCase(text, shape.schema.enum), 'It', errors);
   if (errors.length === 0 && value !== undefined) return value;
-  throw new InvalidArgumentError(`${errors.join('. ')}.`);
+  // An entry of a list is named by its position.
+  const messages = errors.map((error) => error.replace(/^It\[(\d+)\]/, (_, i) => `Value ${Number(i) + 1}`));
+  throw new InvalidArgumentError(`${messages.join('. ')}.`);
 }
 
 /** Values of an enum, such as statuses, may be typed in any case. */
