@@ -29,7 +29,7 @@ const onlyTheStore = 'Only src/store talks to MongoDB.';
 
 export default defineConfig(
   // What must not compile is not linted either.
-  globalIgnores(['dist/', 'coverage/', '.chronos/', 'test/types/refused/']),
+  globalIgnores(['dist/', 'coverage/', '.chronos/', 'test/types/rejected/']),
   js.configs.recommended,
   {
     files: ['**/*.{js,mjs,cjs}'],

@@ -45,14 +45,14 @@ export default function register(scheduler: Scheduler): void {
     .dailyAt('01:00')
     .dependsOn('extract')
     .timeout('1m');
-  scheduler.channel.on('loaded', (data) => ({ heard: data }));
+  scheduler.channel.on('loaded', (data) => ({ received: data }));
   scheduler
     .define('event', { event: 'loaded', data: { rows: 42 } })
     .named('load')
     .dailyAt('01:00')
     .dependsOn('transform');
 
-  // Without a rule it runs when it is dispatched.
+  // Without a rule, it runs only when it is dispatched.
   scheduler.schedule('rebuild-index', rebuildIndex).priority(50).args({ deep: true });
 }
 

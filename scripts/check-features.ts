@@ -1,5 +1,5 @@
 // Compares docs/features.md with the tests: a feature is done when a test has its id as a tag at the end of the title.
-// With --fix, the column "shown by" is written anew.
+// With --fix, the column "shown by" is rewritten.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -26,37 +26,37 @@ interface Row {
   shownBy: string[];
 }
 
-/** All problems found, one sentence each; none when the page and the tests agree. */
+/** Returns one sentence per problem; none if the page and the tests agree. */
 export function checkFeatures(featuresMarkdown: string, tests: readonly TestFile[]): string[] {
   const rows = featuresMarkdown.split('\n').flatMap((line) => parseRow(line) ?? []);
   const listed = rows.map((row) => row.id);
   const filesById = findTags(tests);
-  const filesOf = (id: string): string[] => filesById.get(id) ?? [];
+  const filesWith = (id: string): string[] => filesById.get(id) ?? [];
 
   const missing = [...KNOWN_IDS].filter((id) => !listed.includes(id));
   const unknown = listed.filter((id) => !KNOWN_IDS.has(id));
   const repeated = new Set(listed.filter((id, index) => listed.indexOf(id) !== index));
-  const stateless = rows.filter((row) => !STATES.has(row.state));
-  const untested = rows.filter((row) => row.state === 'done' && filesOf(row.id).length === 0);
-  const untracked = [...filesById.keys()].filter((id) => !KNOWN_IDS.has(id));
-  const misplaced = rows.flatMap(({ id, shownBy }) =>
-    shownBy.filter((file) => !filesOf(id).includes(file)).map((file) => ({ id, file })),
+  const wrongState = rows.filter((row) => !STATES.has(row.state));
+  const untested = rows.filter((row) => row.state === 'done' && filesWith(row.id).length === 0);
+  const unknownTags = [...filesById.keys()].filter((id) => !KNOWN_IDS.has(id));
+  const wrongFiles = rows.flatMap(({ id, shownBy }) =>
+    shownBy.filter((file) => !filesWith(id).includes(file)).map((file) => ({ id, file })),
   );
 
   return [
     ...missing.map((id) => `${id}: has no row`),
     ...unknown.map((id) => `${id}: there is no such feature`),
     ...[...repeated].map((id) => `${id}: has more than one row`),
-    ...stateless.map(({ id, state }) => `${id}: its state is "${state}", expected "done" or "open"`),
+    ...wrongState.map(({ id, state }) => `${id}: its state is "${state}", expected "done" or "open"`),
     ...untested.map(({ id }) => `${id}: is marked done, but no test title ends with [${id}]`),
-    ...untracked.map((id) => `${id}: is the tag of a test, but there is no such feature`),
-    ...misplaced.map(
+    ...unknownTags.map((id) => `${id}: is the tag of a test, but there is no such feature`),
+    ...wrongFiles.map(
       ({ id, file }) => `${id}: ${file} has no test tagged [${id}] (npm run check:features -- --fix)`,
     ),
   ];
 }
 
-/** The page with the column "shown by" listing every file that has a test with the row's tag, integration tests first. */
+/** Returns the page with every file that has a test with the row's tag in the column "shown by", integration tests first. */
 export function fixShownBy(featuresMarkdown: string, tests: readonly TestFile[]): string {
   const filesById = findTags(tests);
   return featuresMarkdown
@@ -92,12 +92,12 @@ function splitCells(line: string): string[] {
 function findTags(tests: readonly TestFile[]): Map<string, string[]> {
   const files = new Map<string, Set<string>>();
   for (const { path: file, source } of [...tests].sort((a, b) => (a.path < b.path ? -1 : 1)))
-    for (const id of tagsOf(source)) files.set(id, (files.get(id) ?? new Set()).add(file));
+    for (const id of findTagsIn(source)) files.set(id, (files.get(id) ?? new Set()).add(file));
   return new Map([...files].map(([id, set]) => [id, [...set]]));
 }
 
 /** The tags at the ends of titles: `'… [C2] [B1]'`. A skipped test does not count. */
-function tagsOf(source: string): string[] {
+function findTagsIn(source: string): string[] {
   const titles = source.matchAll(
     /\b(?:describe|context|it|specify)(?:\.only)?\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1/g,
   );

@@ -50,17 +50,17 @@ function lockfileHash() {
     .digest('hex');
 }
 
-function installedByHand() {
-  // npm writes this file last, so after an install it is newer than the lockfile.
+/** True if `npm install` or `npm ci` ran after the lockfile last changed: npm writes its hidden lockfile last. */
+function isInstallNewerThanLockfile() {
   return modifiedAt(inRoot('node_modules', '.package-lock.json')) >= modifiedAt(inRoot('package-lock.json'));
 }
 
 function install() {
   const hash = lockfileHash();
-  // Without the compiler it was a production install.
+  // A production install has no compiler.
   const complete = existsSync(inRoot('node_modules', 'typescript'));
   if (complete && existsSync(installStamp) && readFileSync(installStamp, 'utf8') === hash) return;
-  if (!complete || !installedByHand()) {
+  if (!complete || !isInstallNewerThanLockfile()) {
     console.log('Installing dependencies (npm ci) ...');
     // NODE_ENV=production would leave out the compiler.
     run('npm', ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error']);
@@ -74,7 +74,7 @@ function makeExecutable() {
 }
 
 function build() {
-  // Read before compiling, so that a file that changes meanwhile is compiled next time.
+  // Read before compiling, so that a file that changes during the build is compiled next time.
   const startedAt = Date.now();
   const changedAt = Math.max(...buildInputs.map((input) => newestChange(inRoot(input))));
   if (existsSync(buildStamp) && changedAt <= Number(readFileSync(buildStamp, 'utf8'))) return;

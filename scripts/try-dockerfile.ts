@@ -1,5 +1,5 @@
-// Runs the steps of the Dockerfile in a temporary folder, with the local node and npm instead of those of the
-// image: shows without a Docker engine that they work, what the image contains, and how large it is.
+// Runs the steps of the Dockerfile in a temporary folder, with the local node and npm instead of those of the image. So it
+// can be tested without Docker that they work, what the image contains, and how large it is.
 //   node --import tsx scripts/try-dockerfile.ts
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -31,8 +31,11 @@ function copy(stage: string, instruction: Copy): void {
     if (context === undefined && !allowed.includes(source))
       throw new Error(`.dockerignore hides ${source} from the Dockerfile`);
     const origin = context == null ? path.join(ROOT, source) : inStage(context, source);
-    const goal = inStage(stage, target.endsWith('/') ? path.join(target, path.basename(source)) : target);
-    cpSync(origin, goal, { recursive: true, verbatimSymlinks: true });
+    const destination = inStage(
+      stage,
+      target.endsWith('/') ? path.join(target, path.basename(source)) : target,
+    );
+    cpSync(origin, destination, { recursive: true, verbatimSymlinks: true });
   }
 }
 

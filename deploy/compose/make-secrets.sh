@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the secrets that compose.yaml mounts, once; what is there is left as it is.
+# Creates the secrets that compose.yaml mounts. Existing ones are not changed.
 set -eu
 umask 077
 folder="$(dirname "$0")/secrets"
@@ -10,7 +10,7 @@ random() { head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n'; }
 make() {
   [ -e "$1" ] && return
   printf '%s' "$2" > "$1"
-  # Containers read them as users of their own; the folder keeps everybody else on this machine out.
+  # The containers read the files as various users. The mode of the folder keeps other users of this machine out.
   chmod 0444 "$1"
 }
 

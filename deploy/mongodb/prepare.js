@@ -1,11 +1,12 @@
 // For mongosh on a member of a replica set with a key file, over loopback:
 //   mongosh --nodb --quiet deploy/mongodb/prepare.js
-// Initiates the set, makes the superuser, the roles of roles.json and the user that the connection string names. What is
-// there already is brought up to date, so it can be run again at any time.
-//   MEMBERS             host:port of each member, separated by commas; the first is the one this runs beside
+// Initiates the set, and creates the superuser, the roles of roles.json and the user of the connection string. Existing
+// roles and users are updated, so it can be run again at any time.
+//   MEMBERS             host:port of each member, separated by commas; the first is the member on this machine
 //   ROOT_PASSWORD_FILE  the password of the superuser
 //   MONGODB_URI_FILE    the connection string that workers will use: mongodb://USER:PASSWORD@…/chronos?…
-//   ROLES               the roles of its user, separated by commas
+//   ROLES               the roles of that user, separated by commas
+//   ROLES_FILE          the file with the roles (default: roles.json next to this script)
 /* global Mongo, sleep, print, require, __dirname */
 const { readFileSync } = require('node:fs');
 const path = require('node:path');
@@ -23,13 +24,13 @@ const password = readFileSync(env.ROOT_PASSWORD_FILE, 'utf8').trim();
 const roles = JSON.parse(readFileSync(env.ROLES_FILE ?? path.join(__dirname, 'roles.json'), 'utf8'));
 const [, user, userPassword] =
   /^mongodb(?:\+srv)?:\/\/([^:@/]+):([^@/]+)@/.exec(readFileSync(env.MONGODB_URI_FILE, 'utf8').trim()) ?? [];
-if (user === undefined) throw new Error('the connection string names no user and password');
+if (user === undefined) throw new Error('the connection string contains no user and password');
 
-// mongosh waits for its own calls where their value is used, and not where it is returned: errors inside `try { return … }`
-// would go past the `catch`.
+// mongosh awaits its own calls where their value is used, but not in a return statement: with `try { return call() }`, the
+// `catch` would miss the error. Hence the variables before each return.
 
-/** Until the servers are up, a primary is elected and the superuser is on the member that was asked. */
-function eventually(what, attempt) {
+/** Retries until the servers are up, a primary is elected, and the superuser is replicated to the member in use. */
+function retryUntilReady(what, attempt) {
   for (let tries = 1; ; tries++) {
     try {
       const result = attempt();
@@ -42,7 +43,7 @@ function eventually(what, attempt) {
   }
 }
 
-function unless(codes, attempt) {
+function ignoringErrors(codes, attempt) {
   try {
     attempt();
   } catch (error) {
@@ -50,43 +51,43 @@ function unless(codes, attempt) {
   }
 }
 
-/** MongoDB allows this without a login from the same machine, until there is a user. */
+/** MongoDB allows this without a login over loopback, as long as there is no user. */
 function initiate() {
   const local = `mongodb://127.0.0.1:${members[0].split(':')[1]}/admin?directConnection=true`;
   const admin = new Mongo(local).getDB('admin');
   const config = {
     _id: SET,
-    // The first is preferred: it has to be the primary for the superuser to be made over loopback.
+    // The first one must become primary, because the superuser is created over loopback.
     members: members.map((host, _id) => ({ _id, host, priority: _id === 0 ? 2 : 1 })),
   };
-  unless([ALREADY_INITIALIZED, UNAUTHORIZED], () => admin.runCommand({ replSetInitiate: config }));
+  ignoringErrors([ALREADY_INITIALIZED, UNAUTHORIZED], () => admin.runCommand({ replSetInitiate: config }));
   if (!admin.hello().isWritablePrimary) throw new Error('not the primary yet');
   const superuser = { createUser: SUPERUSER, pwd: password, roles: ['root'] };
-  unless([UNAUTHORIZED, USER_EXISTS], () => admin.runCommand(superuser));
+  ignoringErrors([UNAUTHORIZED, USER_EXISTS], () => admin.runCommand(superuser));
 }
 
-function asSuperuser() {
+function connectAsSuperuser() {
   const login = `${SUPERUSER}:${encodeURIComponent(password)}`;
   const all = `mongodb://${login}@${members.join(',')}/admin?replicaSet=${SET}&serverSelectionTimeoutMS=2000`;
   return new Mongo(all).getDB('admin');
 }
 
-const admin = eventually('waiting for the replica set', () => {
+const admin = retryUntilReady('waiting for the replica set', () => {
   try {
-    const db = asSuperuser();
+    const db = connectAsSuperuser();
     return db;
   } catch {
     initiate();
-    const db = asSuperuser();
+    const db = connectAsSuperuser();
     return db;
   }
 });
 
 for (const [role, privileges] of Object.entries(roles)) {
-  unless([ROLE_EXISTS], () => admin.runCommand({ createRole: role, privileges, roles: [] }));
+  ignoringErrors([ROLE_EXISTS], () => admin.runCommand({ createRole: role, privileges, roles: [] }));
   admin.runCommand({ updateRole: role, privileges, roles: [] });
 }
 const account = { pwd: decodeURIComponent(userPassword), roles: env.ROLES.split(',') };
-unless([USER_EXISTS], () => admin.runCommand({ createUser: decodeURIComponent(user), ...account }));
+ignoringErrors([USER_EXISTS], () => admin.runCommand({ createUser: decodeURIComponent(user), ...account }));
 admin.runCommand({ updateUser: decodeURIComponent(user), ...account });
 print(`the replica set ${SET} is ready, and ${user} has the roles ${env.ROLES}`);

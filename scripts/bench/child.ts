@@ -1,19 +1,18 @@
-// One process under measurement. The benchmark forks it with a role; it answers over the channel.
+// One measured process. The benchmark forks it with a role, and they exchange messages over the IPC channel.
 import { floorRoles } from './floor-roles.js';
 import { chronosRoles } from './chronos-roles.js';
 import type { Context, FromChild, Role } from './roles.js';
 
 const { role, uri } = JSON.parse(process.argv[2] ?? '{}') as { role: Role; uri: string };
 
-function tell(message: FromChild): void {
+function send(message: FromChild): void {
   process.send?.(message);
 }
 
-/** Resolves when the parent says the word. */
-function hear(word: 'go' | 'stop'): Promise<void> {
+function waitForMessage(expected: 'go' | 'stop'): Promise<void> {
   return new Promise((resolve) => {
     const listen = (message: unknown): void => {
-      if (message !== word) return;
+      if (message !== expected) return;
       process.off('message', listen);
       resolve();
     };
@@ -23,21 +22,23 @@ function hear(word: 'go' | 'stop'): Promise<void> {
 
 const context: Context = {
   uri,
-  stopped: hear('stop'),
+  stopped: waitForMessage('stop'),
   ready: () => {
-    tell({ kind: 'ready' });
+    send({ kind: 'ready' });
   },
   progress: (done) => {
-    tell({ kind: 'progress', done });
+    send({ kind: 'progress', done });
   },
 };
 
-const go = hear('go');
-tell({ kind: 'loaded' });
+// The benchmark failed or was interrupted: do not run on without it.
+process.once('disconnect', () => process.exit());
+const go = waitForMessage('go');
+send({ kind: 'loaded' });
 await go;
 const roles = { ...chronosRoles, ...floorRoles };
 const report = await (
   roles[role.name] as (context: Context, role: Role) => ReturnType<(typeof roles)['drain']>
 )(context, role);
-tell({ kind: 'report', report });
+send({ kind: 'report', report });
 process.disconnect();

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { DispatchRequest, Scheduler as SchedulerClass } from '../../src/index.js';
 import { Recorder, sharedNow, type Context, type Report, type Role, type Work } from './roles.js';
 
-// What people run is the built package.
+// Measures the built package, because that is what users run.
 const built = new URL('../../dist/src/index.js', import.meta.url).href;
 const { Scheduler } = (await import(built)) as { Scheduler: typeof SchedulerClass };
 
@@ -30,7 +30,7 @@ export const chronosRoles = {
       if (found > 0) recorder.claims[claimed > 0 ? 'won' : 'lost']++;
     });
     let done = 0;
-    const over = new Promise<void>((resolve) => {
+    const allDone = new Promise<void>((resolve) => {
       worker.on('job:complete', () => {
         if (++done % Math.ceil(total / 10) === 0) recorder.measureMemory();
         if (done === total) resolve();
@@ -38,7 +38,7 @@ export const chronosRoles = {
     });
     await worker.start();
     const ticking = setInterval(() => progress(done), PROGRESS_MS);
-    await Promise.race([over, stopped]);
+    await Promise.race([allDone, stopped]);
     clearInterval(ticking);
     progress(done);
     const report = recorder.report(done);
@@ -46,31 +46,31 @@ export const chronosRoles = {
     return report;
   },
 
-  async answer({ uri, ready }: Context, { count, load }: Of<'answer'>): Promise<Report> {
+  async receive({ uri, ready }: Context, { count, load }: Of<'receive'>): Promise<Report> {
     const recorder = new Recorder();
     const worker = new Scheduler({ uri, concurrency: 20 });
-    const over = new AbortController();
-    worker.registerHandler('ask', ({ at }: { at: number }, job) => {
+    const allReceived = new AbortController();
+    worker.registerHandler('timed', ({ at }: { at: number }, job) => {
       recorder.started(job.id);
-      if (recorder.latencies.push(sharedNow() - at) === count) over.abort();
+      if (recorder.latencies.push(sharedNow() - at) === count) allReceived.abort();
     });
     worker.registerHandler('noop', () => pause(5));
     await worker.start();
     ready();
-    while (!over.signal.aborted) {
+    while (!allReceived.signal.aborted) {
       if (load > 0) await worker.dispatchMany(requests(load));
-      await pause(100, undefined, { signal: over.signal }).catch(() => undefined);
+      await pause(100, undefined, { signal: allReceived.signal }).catch(() => undefined);
     }
     const report = recorder.report(recorder.latencies.length);
     await worker.stop();
     return report;
   },
 
-  async ask({ uri }: Context, { count, gap }: Of<'ask'>): Promise<Report> {
+  async send({ uri }: Context, { count, gap }: Of<'send'>): Promise<Report> {
     const recorder = new Recorder();
     const client = new Scheduler({ uri });
     for (let index = 0; index < count; index++) {
-      await client.dispatch('ask', { at: sharedNow() }, { priority: 1 });
+      await client.dispatch('timed', { at: sharedNow() }, { priority: 1 });
       await pause(gap);
     }
     const report = recorder.report(count);

@@ -1,7 +1,7 @@
-/** What is better: more of it, or less. */
+/** Whether a higher or a lower value is better. */
 export type Better = 'more' | 'less';
 
-/** One line of the report: what Chronos does, beside the least or most that is possible on this machine in the same run. */
+/** One line of the report: a value of Chronos, and the value it is compared with, measured in the same run. */
 export interface Figure {
   id: string;
   what: string;
@@ -10,13 +10,13 @@ export interface Figure {
   /** The median of the runs. */
   value: number;
   runs: number[];
-  /** What it is held against: the driver alone, unless `against` says otherwise. */
+  /** The median of what it is compared with: the MongoDB driver alone, or `against`. Null: with nothing. */
   floor: number | null;
   against: string | null;
+  /** `value / floor` */
   ratio: number | null;
-  /** What the ratio, or the value where there is no floor, has to reach. */
+  /** What the ratio (or the value, without a floor) should reach. */
   target: number | null;
-  /** Anything else worth knowing. */
   note: string | null;
 }
 
@@ -44,7 +44,7 @@ export function figure(measurement: Measurement): Figure {
   };
 }
 
-/** Undefined where there is no target. */
+/** Undefined without a target. */
 export function isReached({ better, value, ratio, target }: Figure): boolean | undefined {
   if (target === null) return undefined;
   const reached = ratio ?? value;
@@ -57,7 +57,7 @@ export function median(values: readonly number[]): number {
 
 export function percentile(values: readonly number[], fraction: number): number {
   const sorted = values.toSorted((a, b) => a - b);
-  const place = fraction * (sorted.length - 1);
-  const [below, above] = [sorted[Math.floor(place)] ?? NaN, sorted[Math.ceil(place)] ?? NaN];
-  return below + (above - below) * (place - Math.floor(place));
+  const index = fraction * (sorted.length - 1);
+  const [below, above] = [sorted[Math.floor(index)] ?? NaN, sorted[Math.ceil(index)] ?? NaN];
+  return below + (above - below) * (index - Math.floor(index));
 }

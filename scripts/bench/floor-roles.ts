@@ -8,7 +8,7 @@ import { CLAIM_KEYS } from '../../src/store/schema/job-schemas.js';
 import { type Context, Recorder, type Report, type Role, sharedNow, type Work } from './roles.js';
 import { sampleJob } from './sample-job.js';
 
-// The floor of every figure: the same writes with the driver alone, and no scheduler around them.
+// The floor of every figure: the same reads and writes with the MongoDB driver alone, without a scheduler.
 
 type Of<Name extends Role['name']> = Extract<Role, { name: Name }>;
 
@@ -41,7 +41,7 @@ async function open(uri: string): Promise<Floor> {
 }
 
 export const floorRoles = {
-  /** Claims a batch while the one before it is settled: the driver at its best, until there is nothing left. */
+  /** Runs all due jobs; claims the next batch while the previous one is settled, which is the fastest way. */
   async drain({ uri }: Context, { work, batch }: Of<'drain'>): Promise<Report> {
     const recorder = new Recorder();
     const floor = await open(uri);
@@ -59,8 +59,8 @@ export const floorRoles = {
     return report;
   },
 
-  /** The least that a worker in another process can do: hear of the insert, and claim. */
-  async floorAnswer({ uri, ready }: Context, { count }: Of<'floorAnswer'>): Promise<Report> {
+  /** The minimum for a worker in another process: read the insert from the change stream, and claim. */
+  async floorReceive({ uri, ready }: Context, { count }: Of<'floorReceive'>): Promise<Report> {
     const recorder = new Recorder();
     const { jobs, close } = await open(uri);
     const pipeline = [{ $match: { operationType: 'insert' } }, { $project: { operationType: 1 } }];
@@ -81,7 +81,7 @@ export const floorRoles = {
     return recorder.report(recorder.latencies.length);
   },
 
-  async floorAsk({ uri }: Context, { count, gap }: Of<'floorAsk'>): Promise<Report> {
+  async floorSend({ uri }: Context, { count, gap }: Of<'floorSend'>): Promise<Report> {
     const recorder = new Recorder();
     const { jobs, close } = await open(uri);
     for (let index = 0; index < count; index++) {
@@ -97,11 +97,11 @@ export const floorRoles = {
     const { jobs, close } = await open(uri);
     const size = how === 'bulk' ? CHUNK : 1;
     for (let index = 0; index < total; index += size) {
-      const some = Array.from({ length: Math.min(size, total - index) }, (_, more) =>
-        sampleJob(index + more),
+      const chunk = Array.from({ length: Math.min(size, total - index) }, (_, offset) =>
+        sampleJob(index + offset),
       );
-      if (how === 'bulk') await jobs.insertMany(some, { ordered: false });
-      else for (const job of some) await jobs.insertOne(job);
+      if (how === 'bulk') await jobs.insertMany(chunk, { ordered: false });
+      else for (const job of chunk) await jobs.insertOne(job);
     }
     const report = recorder.report(total);
     await close();
@@ -151,22 +151,22 @@ async function settle({ jobs, executions }: Floor, claimed: Claim, work: Work): 
   if (work === 'result') {
     await jobs.bulkWrite(
       ids.map((_id, index) => ({
-        updateOne: { filter: { _id, ...owned }, update: settled(token, now, { index }), ...BY_ID },
+        updateOne: { filter: { _id, ...owned }, update: settlingUpdate(token, now, { index }), ...BY_ID },
       })),
       { ordered: false },
     );
-  } else await jobs.updateMany({ _id: { $in: ids }, ...owned }, settled(token, now, null), BY_ID);
-  const ran = {
+  } else await jobs.updateMany({ _id: { $in: ids }, ...owned }, settlingUpdate(token, now, null), BY_ID);
+  const execution = {
     ...{ lockToken: token, workerId: 'floor', startedAt: now, finishedAt: now, duration: 0 },
     ...{ outcome: 'completed' as const, error: null, log: [] },
   };
   await executions.insertMany(
-    claimed.jobs.map((job) => executionRow({ ...job, fence: 1 }, ran, DAY_MS)),
+    claimed.jobs.map((job) => executionRow({ ...job, fence: 1 }, execution, DAY_MS)),
     { ordered: false },
   );
 }
 
-function settled(token: string, now: Date, result: unknown): mongo.UpdateFilter<JobDocument> {
+function settlingUpdate(token: string, now: Date, result: unknown): mongo.UpdateFilter<JobDocument> {
   return {
     $set: {
       ...{ status: 'COMPLETED', lockedBy: null, lockedUntil: null, lockToken: null },

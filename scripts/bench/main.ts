@@ -1,10 +1,11 @@
-// npm run bench: what Chronos does on this machine, each figure beside its floor, measured in the same run.
+// npm run bench: measures Chronos on this machine and compares each figure with its floor, measured in the same run.
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { startMongod } from '@chronos/mongod';
-import { Bench, ON_REQUEST, PART_IDS } from './bench.js';
+import { Bench } from './bench.js';
 import { compare } from './compare.js';
 import { isReached, type Figure } from './figures.js';
+import { ON_REQUEST, PART_IDS, runParts } from './parts.js';
 import { runPeers } from './peers/index.js';
 import { plot } from './plot.js';
 import { table } from './table.js';
@@ -14,7 +15,7 @@ const HELP = `npm run bench -- [options]
   --only a,b     only these parts: ${PART_IDS.join(', ')}
                  (${ON_REQUEST.join(', ')} takes minutes and runs only if named)
   --runs N       how often each part is measured; the median is used (3)
-  --quick        2% of the jobs, one run: shows that it works, the figures mean nothing
+  --quick        2% of the jobs, one run: only tests the benchmark, the figures mean nothing
   --check        exit with 1 if a target is missed
   --json FILE    write the figures as JSON
   --svg FILE     write a plot
@@ -50,7 +51,7 @@ function readOptions(): Options {
   if (unknown !== undefined)
     throw new Error(`--only must name parts of the benchmark (${PART_IDS.join(', ')}), got '${unknown}'`);
   if (values.peers && only.length > 0 && !only.includes('noop'))
-    throw new Error(`--peers compares with the part noop: add it to --only`);
+    throw new Error('--peers needs the part noop: add it to --only');
   const runs = Number(values.runs);
   if (!Number.isInteger(runs) || runs < 1)
     throw new Error(`--runs must be an integer of at least 1, got '${values.runs}'`);
@@ -73,7 +74,7 @@ async function main(options: Options): Promise<Figure[]> {
   const mongod = await startMongod({ log: console.log });
   const bench = await Bench.open({ uri: mongod.uri, ...options, log: console.log });
   try {
-    const figures = await bench.run();
+    const figures = await runParts(bench, options.only);
     const noop = figures.find(({ id }) => id === 'noop-100');
     if (!values.peers || noop === undefined) return figures;
     const { runs } = options;

@@ -16,7 +16,6 @@ export class MeasuredProcess {
   constructor(uri: string, role: Role) {
     this.#child = fork(ENTRY, [JSON.stringify({ role, uri })], {
       execArgv: ['--import', 'tsx'],
-      // Without the settings of the embedded server or of a test.
       env: { ...process.env, NODE_ENV: 'production', LOG_LEVEL: 'error' },
     });
     const failed = new Promise<never>((_, reject) => {
@@ -71,13 +70,9 @@ export class MeasuredProcess {
     this.#child.send('stop');
     return this.report;
   }
-
-  kill(): void {
-    this.#child.kill('SIGKILL');
-  }
 }
 
-/** Runs a role to its end. */
+/** Runs a role in a new process until it reports. */
 export async function measure(uri: string, role: Role): Promise<Report> {
   const measured = await new MeasuredProcess(uri, role).loaded();
   measured.go();

@@ -6,15 +6,16 @@ export type Role =
   /** A worker that runs `total` jobs, or until it is stopped. `skipsDuplicateCheck`: it does not remember which jobs it started. */
   | { name: 'work'; total: number; concurrency: number; work: Work; skipsDuplicateCheck?: boolean }
   /** A worker that measures how long after their dispatch `count` jobs start. Every 100 ms, `load` other jobs are added. */
-  | { name: 'answer'; count: number; load: number }
-  | { name: 'ask'; count: number; gap: number }
+  | { name: 'receive'; count: number; load: number }
+  /** Dispatches the jobs for `receive`, `gap` milliseconds apart. */
+  | { name: 'send'; count: number; gap: number }
   | { name: 'enqueue'; total: number; how: 'single' | 'bulk' }
   /** A worker without jobs. */
   | { name: 'idle' }
-  /** The same as above with only the driver: the floor. */
+  /** The floor: the same work with the MongoDB driver alone. */
   | { name: 'drain'; work: Work; batch: number }
-  | { name: 'floorAnswer'; count: number }
-  | { name: 'floorAsk'; count: number; gap: number }
+  | { name: 'floorReceive'; count: number }
+  | { name: 'floorSend'; count: number; gap: number }
   | { name: 'insert'; total: number; how: 'single' | 'bulk' };
 
 export interface Report {
@@ -28,8 +29,6 @@ export interface Report {
   memory: number;
   /** The same after each tenth of the jobs. */
   memories: number[];
-  /** Processor time of the process, all threads, in milliseconds. */
-  cpu: number;
   /** Claims that won jobs, and claims that found jobs but won none. */
   claims: { won: number; lost: number };
 }
@@ -58,7 +57,6 @@ export class Recorder {
   readonly memories: number[] = [];
   readonly claims = { won: 0, lost: 0 };
   readonly #since = sharedNow();
-  readonly #cpuBefore = process.cpuUsage();
   readonly #started = new Set<string>();
   #startedTwice = 0;
 
@@ -71,11 +69,6 @@ export class Recorder {
     this.memories.push(process.memoryUsage().rss);
   }
 
-  #cpu(): number {
-    const { user, system } = process.cpuUsage(this.#cpuBefore);
-    return (user + system) / 1000;
-  }
-
   report(done: number): Report {
     return {
       milliseconds: sharedNow() - this.#since,
@@ -84,7 +77,6 @@ export class Recorder {
       latencies: this.latencies,
       memory: process.memoryUsage().rss,
       memories: this.memories,
-      cpu: this.#cpu(),
       claims: this.claims,
     };
   }

@@ -18,7 +18,6 @@ export type Rhythm =
 export interface Planned {
   name: string;
   rhythm: Rhythm;
-
   overlap: 'allow' | 'skip';
   /** How long its handler takes, in milliseconds. */
   takes: number;
@@ -111,9 +110,9 @@ function checkNames({ _id }: Stored, jobs: readonly Run[]): string[] {
 }
 
 /** 8: every occurrence of the calendar became either a job or a skip, and nothing else did. */
-function checkOnce({ _id }: Stored, decided: readonly number[], expected: ReadonlySet<number>): string[] {
+function checkOnce({ _id }: Stored, found: readonly number[], expected: ReadonlySet<number>): string[] {
   const times = new Map<number, number>();
-  for (const at of decided) times.set(at, (times.get(at) ?? 0) + 1);
+  for (const at of found) times.set(at, (times.get(at) ?? 0) + 1);
   return [
     ...[...expected].filter((at) => !times.has(at)).map((at) => `8: ${_id}@${iso(at)} is missing`),
     ...[...times]
@@ -141,22 +140,22 @@ function checkCounts({ name, rhythm }: Planned, anchor: number, skips: readonly 
  * `allow`, no run is skipped because of overlap.
  */
 function checkOverlaps({ name, overlap }: Planned, jobs: readonly Run[], skips: readonly Skip[]): string[] {
-  const refused = skips.filter(({ reason }) => reason === 'overlap');
+  const overlapSkips = skips.filter(({ reason }) => reason === 'overlap');
   if (overlap === 'allow') {
-    return refused.map(({ _id }) => `8: ${_id} was skipped, although runs of ${name} may overlap`);
+    return overlapSkips.map(({ _id }) => `8: ${_id} was skipped, although runs of ${name} may overlap`);
   }
   const ordered = jobs.toSorted((a, b) => startOf(a) - startOf(b));
-  const twice = ordered.slice(1).flatMap((job, index) => {
+  const overlaps = ordered.slice(1).flatMap((job, index) => {
     const before = ordered[index];
-    const left = before === undefined ? 0 : (before.finishedAt?.getTime() ?? Infinity) - startOf(job);
-    return left > CLOCK_ERROR_MS
-      ? [`8: ${job._id} started ${left} ms before ${before?._id ?? ''} had ended`]
+    const overlapMs = before === undefined ? 0 : (before.finishedAt?.getTime() ?? Infinity) - startOf(job);
+    return overlapMs > CLOCK_ERROR_MS
+      ? [`8: ${job._id} started ${overlapMs} ms before ${before?._id ?? ''} had ended`]
       : [];
   });
-  const unfounded = refused.filter((skip) => !jobs.some((job) => wasActive(job, skip)));
+  const unjustified = overlapSkips.filter((skip) => !jobs.some((job) => wasActive(job, skip)));
   return [
-    ...twice,
-    ...unfounded.map(
+    ...overlaps,
+    ...unjustified.map(
       ({ _id, activeId, since }) =>
         `8: ${_id} was skipped at ${since.toISOString()} for ${activeId ?? 'a run without a name'}, when no run of ${name} was unfinished`,
     ),
@@ -165,8 +164,8 @@ function checkOverlaps({ name, overlap }: Planned, jobs: readonly Run[], skips: 
 
 /** The run was planned and not finished when the skip was recorded. */
 function wasActive({ scheduledFor, endedAt }: Run, { since }: Skip): boolean {
-  const decided = scheduledFor !== null && scheduledFor.getTime() <= since.getTime() + CLOCK_ERROR_MS;
-  return decided && endedAt >= since.getTime() - CLOCK_ERROR_MS;
+  const wasPlanned = scheduledFor !== null && scheduledFor.getTime() <= since.getTime() + CLOCK_ERROR_MS;
+  return wasPlanned && endedAt >= since.getTime() - CLOCK_ERROR_MS;
 }
 
 function startOf({ firstStartedAt, createdAt }: Run): number {

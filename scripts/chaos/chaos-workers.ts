@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { WorkerProcess } from '../../test/support/worker-process.js';
 
-/** Often longer than the locks of the process last. */
+/** Longer than the lock timeout, so that many freezes cost the process its locks. */
 const MAX_FREEZE_MS = 6000;
-/** How long it takes until a dead process is replaced. */
+/** A dead process is replaced within this time. */
 const MAX_RESTART_DELAY_MS = 1500;
 
 export interface FaultCounts {
@@ -25,7 +25,7 @@ export class ChaosWorkers {
   readonly #places: (WorkerProcess | undefined)[];
   readonly #frozen = new Set<WorkerProcess>();
   readonly #stopped: WorkerProcess[] = [];
-  readonly #ended = new AbortController();
+  readonly #faultsEnded = new AbortController();
   readonly #pendingActions: Promise<unknown>[] = [];
   #generation = 0;
 
@@ -61,20 +61,20 @@ export class ChaosWorkers {
       this.faults.freezes++;
       this.#frozen.add(worker);
       worker.signal('SIGSTOP');
-      this.#later(duration * MAX_FREEZE_MS, () => this.#thaw(worker));
+      this.#later(duration * MAX_FREEZE_MS, () => this.#resume(worker));
     } else {
       this.faults.stops++;
       this.#places[place] = undefined;
       this.#stopped.push(worker);
       worker.signal('SIGTERM');
-      this.#thaw(worker);
+      this.#resume(worker);
       this.#later(duration * MAX_RESTART_DELAY_MS, () => this.#places[place] ?? this.#start(place));
     }
   }
 
   /** Resumes frozen processes and replaces dead ones. */
   async endFaults(): Promise<void> {
-    this.#ended.abort();
+    this.#faultsEnded.abort();
     await Promise.all(this.#pendingActions.splice(0));
     this.fill();
   }
@@ -90,7 +90,7 @@ export class ChaosWorkers {
     );
     return (
       exits
-        // A signal ends a process immediately if it does not listen for signals yet.
+        // SIGTERM kills a process that has not registered its signal handlers yet.
         .filter(({ exit }) => exit.code !== 0 && exit.signal !== 'SIGTERM')
         .map(
           ({ worker, exit, stderr }) => `11: worker ${worker.id} ended with ${String(exit.code)}: ${stderr}`,
@@ -100,7 +100,7 @@ export class ChaosWorkers {
 
   /** Kills everything that is still running. */
   async destroy(): Promise<void> {
-    this.#ended.abort();
+    this.#faultsEnded.abort();
     await Promise.all(this.#pendingActions.splice(0));
     await Promise.all(this.#places.splice(0).map(async (worker) => worker?.kill()));
   }
@@ -118,7 +118,7 @@ export class ChaosWorkers {
     });
   }
 
-  #thaw(worker: WorkerProcess): void {
+  #resume(worker: WorkerProcess): void {
     if (this.#frozen.delete(worker)) worker.signal('SIGCONT');
   }
 
@@ -128,7 +128,7 @@ export class ChaosWorkers {
 
   /** Runs an action after a delay, or immediately when the faults end. */
   #later(ms: number, action: () => unknown): void {
-    const waited = pause(ms, undefined, { signal: this.#ended.signal }).catch(() => undefined);
+    const waited = pause(ms, undefined, { signal: this.#faultsEnded.signal }).catch(() => undefined);
     this.#pendingActions.push(waited.then(action));
   }
 }

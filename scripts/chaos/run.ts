@@ -7,6 +7,7 @@ import { type Collections, openCollections } from '../../src/store/schema/collec
 import { install } from '../../src/store/schema/install.js';
 import { JobHistory } from '../../test/support/job-history.js';
 import { seededRandom } from '../../test/support/seeded-random.js';
+import { waitUntil } from '../../test/support/wait-until.js';
 import { type Planned, planSchedules } from './calendar.js';
 import { type ChaosReport, check } from './check.js';
 import { ChaosWorkers } from './chaos-workers.js';
@@ -22,6 +23,7 @@ export interface ChaosOptions {
 }
 
 const CONCURRENCY = 20;
+/** How long the start may take, and how long everything may take to finish after the faults. */
 const SETTLE_MS = 180_000;
 const DEFINITIONS = fileURLToPath(new URL('definitions.mjs', import.meta.url));
 
@@ -40,11 +42,12 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const workers = new ChaosWorkers(processes, environment(uri, table), random);
   try {
     workers.fill();
-    await waitUntil('every schedule is stored', async () => {
+    const allStored = async (): Promise<boolean> => {
       const [problem] = workers.problems.keys();
       if (problem !== undefined) throw new Error(`the workers do not start: ${problem}`);
-      return (await countAll(collections.schedules)) === schedules;
-    });
+      return (await collections.schedules.countDocuments()) === schedules;
+    };
+    await waitUntil('every schedule is stored', allStored, SETTLE_MS);
     log(`${schedules} schedules are stored; ${seconds} s of chaos`);
     await injectFaultsFor(seconds, workers, processes, random, async (left) => {
       log(`${left} s left: ${await progress(collections, workers)}`);
@@ -109,12 +112,10 @@ async function pauseAll(uri: string, table: readonly Planned[]): Promise<void> {
 async function settle({ schedules, jobs }: Collections): Promise<string[]> {
   const unfinished = { status: { $nin: [...FINISHED_STATUSES] } };
   const withPending = { 'pending.0': { $exists: true } };
+  const isSettled = async (): Promise<boolean> =>
+    (await schedules.findOne(withPending)) === null && (await jobs.findOne(unfinished)) === null;
   try {
-    await waitUntil(
-      'everything is finished',
-      async () =>
-        (await schedules.findOne(withPending)) === null && (await jobs.findOne(unfinished)) === null,
-    );
+    await waitUntil('nothing is pending and every job is finished', isSettled, SETTLE_MS);
     return [];
   } catch {
     const left = await jobs.find(unfinished).limit(20).toArray();
@@ -123,27 +124,15 @@ async function settle({ schedules, jobs }: Collections): Promise<string[]> {
 }
 
 async function progress({ jobs, skips, executions }: Collections, workers: ChaosWorkers): Promise<string> {
-  const [made, finished, skipped, crashed] = await Promise.all([
-    countAll(jobs),
+  const [created, finished, skipped, crashed] = await Promise.all([
+    jobs.countDocuments(),
     jobs.countDocuments({ status: { $in: [...FINISHED_STATUSES] } }),
-    countAll(skips),
+    skips.countDocuments(),
     executions.countDocuments({ outcome: 'crashed' }),
   ]);
   const { kills, freezes, stops } = workers.faults;
   return [
     `${workers.alive} processes, ${kills} killed, ${freezes} frozen, ${stops} stopped;`,
-    `${made} jobs, ${finished} finished, ${crashed} crashes, ${skipped} skips`,
+    `${created} jobs, ${finished} finished, ${crashed} crashes, ${skipped} skips`,
   ].join(' ');
-}
-
-function countAll(collection: { countDocuments: () => Promise<number> }): Promise<number> {
-  return collection.countDocuments();
-}
-
-async function waitUntil(condition: string, isMet: () => Promise<boolean>): Promise<void> {
-  const end = performance.now() + SETTLE_MS;
-  while (!(await isMet())) {
-    if (performance.now() > end) throw new Error(`timed out after ${SETTLE_MS / 1000} s: ${condition}`);
-    await pause(100);
-  }
 }

@@ -4,7 +4,7 @@ import { buildProgram } from '../../src/cli/program.js';
 import { EXIT_CODES } from '../../src/process/exit.js';
 import { systemClock } from '../../src/runtime/system-clock.js';
 
-// The reference of the `chronos` command, from its help texts.
+// The reference of the command `chronos`, from its help texts.
 
 /** One section per command: name, summary, example, options. */
 export function commandSections(): string {
@@ -34,7 +34,7 @@ export function exitCodeTable(): string {
 
 function optionRows(command: Command): string[] {
   const help = command.createHelp();
-  const given = [
+  const rows = [
     ...help.visibleArguments(command).map((argument) => {
       const shown = `${argument.name()}${argument.variadic ? '...' : ''}`;
       return [argument.required ? `<${shown}>` : `[${shown}]`, argument.description] as const;
@@ -44,9 +44,9 @@ function optionRows(command: Command): string[] {
       .filter(({ long }) => long !== '--help')
       .map((option) => [option.flags, option.description] as const),
   ];
-  if (given.length === 0) return [];
+  if (rows.length === 0) return [];
   const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
-  return ['', '| | |', '|---|---|', ...given.map(([term, meaning]) => `| \`${term}\` | ${cell(meaning)} |`)];
+  return ['', '| | |', '|---|---|', ...rows.map(([term, meaning]) => `| \`${term}\` | ${cell(meaning)} |`)];
 }
 
 function child(parent: Command, word: string): Command {

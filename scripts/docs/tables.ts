@@ -67,9 +67,9 @@ export function optionTable(source: string, interfaceName: string, heading = 'op
   return [`| ${heading} | type | meaning |`, '|---|---|---|', ...rows].join('\n');
 }
 
-/** Puts the table between the marks `<!-- name -->` and `<!-- /name -->` of a page. */
-export function fill(page: string, name: string, table: string): string {
-  const marks = new RegExp(`(<!-- ${name} -->\\n)[\\s\\S]*?(<!-- /${name} -->)`);
-  if (!marks.test(page)) throw new Error(`the page has no marks for the table ${name}`);
-  return page.replace(marks, (_, before: string, after: string) => `${before}\n${table}\n\n${after}`);
+/** Replaces the text between the markers `<!-- name -->` and `<!-- /name -->` of a page. */
+export function fill(page: string, name: string, content: string): string {
+  const markers = new RegExp(`(<!-- ${name} -->\\n)[\\s\\S]*?(<!-- /${name} -->)`);
+  if (!markers.test(page)) throw new Error(`the page has no markers <!-- ${name} --> and <!-- /${name} -->`);
+  return page.replace(markers, (_, start: string, end: string) => `${start}\n${content}\n\n${end}`);
 }

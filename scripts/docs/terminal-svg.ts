@@ -12,7 +12,7 @@ import { toSvg } from './ansi-svg.js';
 const COLUMNS = 100;
 const ROWS = 30;
 
-/** The output of the built command on a terminal. Sends `keys` after the third frame. */
+/** Runs the built command on a terminal and returns its output. Types `keys` after the third frame. */
 async function capture(words: string, uri: string, keys: string): Promise<string> {
   const command = `stty cols ${COLUMNS} rows ${ROWS}; exec ${process.execPath} dist/src/cli/main.js ${words}`;
   const env = { PATH: process.env['PATH'], TERM: 'xterm-256color', MONGODB_URI: uri };
@@ -26,8 +26,14 @@ async function capture(words: string, uri: string, keys: string): Promise<string
   return output;
 }
 
-/** Two workers, a queue without a worker, and jobs that fail or take long. */
-async function sampleWork(uri: string): Promise<Scheduler[]> {
+function repeat<T>(count: number, request: T): T[] {
+  return Array.from({ length: count }, () => request);
+}
+
+const EMAIL = { taskType: 'sendEmail', payload: null, options: { queue: 'mail' } };
+
+/** Starts two workers, and dispatches jobs that fail, that take long, and that no worker serves. */
+async function startSampleWork(uri: string): Promise<Scheduler[]> {
   // Workers store their load with every heartbeat.
   const common = { uri, heartbeatInterval: '500ms' };
   const mail = new Scheduler({ ...common, workerId: 'mail-1', queues: ['default', 'mail'], concurrency: 10 });
@@ -38,29 +44,22 @@ async function sampleWork(uri: string): Promise<Scheduler[]> {
   });
   reports.registerHandler('generateReport', (_, job) => pause(60_000, null, { signal: job.signal }));
   await Promise.all([mail.start(), reports.start()]);
-  const many = <T>(count: number, request: T): T[] => Array.from({ length: count }, () => request);
   await mail.dispatchMany([
-    ...many(900, { taskType: 'sendEmail', payload: null, options: { queue: 'mail' } }),
-    ...many(3, { taskType: 'chargeCard', payload: null }),
-    ...many(9, { taskType: 'generateReport', payload: null, options: { queue: 'reports' } }),
-    ...many(40, { taskType: 'sendEmail', payload: null, options: { queue: 'mail', delay: '1h' } }),
-    ...many(5, { taskType: 'importOrders', payload: null, options: { queue: 'imports' } }),
+    ...repeat(900, EMAIL),
+    ...repeat(3, { taskType: 'chargeCard', payload: null }),
+    ...repeat(9, { taskType: 'generateReport', payload: null, options: { queue: 'reports' } }),
+    ...repeat(40, { taskType: 'sendEmail', payload: null, options: { queue: 'mail', delay: '1h' } }),
+    ...repeat(5, { taskType: 'importOrders', payload: null, options: { queue: 'imports' } }),
   ]);
   return [mail, reports];
 }
 
 const mongod = await startMongod();
 try {
-  const workers = await sampleWork(mongod.uri);
+  const workers = await startSampleWork(mongod.uri);
+  // Long enough for throughput and durations to show.
   await pause(6000);
-  const [sender] = workers;
-  await sender?.dispatchMany(
-    Array.from({ length: 1500 }, () => ({
-      taskType: 'sendEmail',
-      payload: null,
-      options: { queue: 'mail' },
-    })),
-  );
+  await workers[0]?.dispatchMany(repeat(1500, EMAIL));
   await pause(2000);
   const status = await capture('status', mongod.uri, '');
   const top = await capture('top --interval 300ms', mongod.uri, 'q');

@@ -56,9 +56,9 @@ export type LifecycleState = 'Stopped' | 'Starting' | 'Running' | 'Stopping' | '
 export interface SchedulerEvents {
   /** A handler starts; its lock is stored. `waited`: milliseconds since the job was due. */
   'job:start': AttemptEvent & { waited: number };
-  /** `duration` in milliseconds; `result` as the handler returned it. */
+  /** The handler returned `result`, and the outcome is stored; `duration` in milliseconds. */
   'job:complete': AttemptEvent & { result: unknown; duration: number };
-  /** Every failed attempt; `willRetry` is true if another attempt follows, at `nextRunAt`. */
+  /** An attempt failed; `willRetry` is true if another one follows, at `nextRunAt`. `duration` in milliseconds. */
   'job:failed': AttemptEvent & { error: Error; willRetry: boolean; nextRunAt: Date | null; duration: number };
   /** The job was cancelled before it ran, by its handler, or on request while it ran. */
   'job:cancelled': JobEvent & { reason: string | null };
@@ -104,7 +104,7 @@ export interface SchedulerEvents {
   'schedule:disabled': { scheduleId: string; reason: string };
   /** A stored schedule is malformed and is ignored. `count`: how many since this process started. */
   'schedule:unreadable': { scheduleId: string; reason: string; count: number };
-  /** No living worker defines this schedule in code any more. */
+  /** No live worker defines this schedule in code any more. */
   'schedule:orphaned': { scheduleId: string };
   /** A tick of the daemon took longer than its interval, `inARow` times in a row. */
   'daemon:overrun': { tick: number; late: number; inARow: number };
@@ -114,7 +114,7 @@ export interface SchedulerEvents {
   'worker:renewed': { locks: number };
   /** A round of a background service, or a pass, succeeded; `duration` in milliseconds. */
   'worker:cycle': { operation: Operation; duration: number };
-  /** Every change of `scheduler.state`. */
+  /** `scheduler.state` changed. */
   'worker:state': { state: LifecycleState; previous: LifecycleState; error?: Error };
   /** An operation failed for the `failures`th time in a row and is retried in `retryIn` milliseconds. `subject`: the id of the job or schedule. */
   'worker:trouble': {

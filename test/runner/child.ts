@@ -4,16 +4,16 @@ import { mochaGlobalSetup, mochaGlobalTeardown } from '../support/mongod.js';
 import type { FileCounts, FileMessage, TestOptions } from './test-process.js';
 
 const TEST_TIMEOUT_MS = 90_000;
-/** How long a file, and at the end the process, may take to close what it opened. */
+/** How long the process may take to exit after its last file. */
 const CLOSE_TIMEOUT_MS = 10_000;
 
 const { grep, forbidOnly } = JSON.parse(process.argv[2] ?? '{}') as TestOptions;
 
 const ready = mochaGlobalSetup();
-process.on('message', (file: string) => void answer(file));
+process.on('message', (file: string) => void runAndReport(file));
 process.on('disconnect', () => void end());
 
-async function answer(file: string): Promise<void> {
+async function runAndReport(file: string): Promise<void> {
   await ready;
   const before = process.cpuUsage();
   const counts = await runFile(file);
@@ -51,10 +51,10 @@ async function runFile(file: string): Promise<FileCounts> {
 async function end(): Promise<void> {
   await ready;
   await mochaGlobalTeardown();
-  // Whatever a test left open keeps the process alive: a failure of its own, which ending it here would hide.
+  // If a test left something open, the process does not exit by itself: report that as a failure.
   setTimeout(() => {
     const open = process.getActiveResourcesInfo().join(', ');
-    console.error(`The tests have ended, but the process does not. Still open: ${open}`);
+    console.error(`The tests have ended, but the process does not exit. Still open: ${open}`);
     process.exit(1);
   }, CLOSE_TIMEOUT_MS).unref();
 }

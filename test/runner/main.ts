@@ -2,7 +2,7 @@
 //
 //   npm test -- [files and folders] [--grep TEXT] [--forbid-only] [--jobs N]
 //
-// Each process has its own mongod and runs one file at a time, so a test may use what is server-wide: fail points,
+// Each process has its own mongod and runs one file at a time, so a test may change the whole server: fail points,
 // server parameters, currentOp.
 import { readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
@@ -11,7 +11,7 @@ import { RUN_ALONE, START_FIRST } from './order.js';
 import { type FileResult, ROOT, TestProcess } from './test-process.js';
 
 const FOLDERS = ['test/integration', 'test/unit', 'test/types'];
-/** More than a small machine has cores: most tests wait, for time to pass or for MongoDB. */
+/** More than the cores of a small machine, because most tests wait: for a timer or for MongoDB. */
 const DEFAULT_JOBS = '4';
 
 const { values: options, positionals } = parseArgs({
@@ -51,7 +51,7 @@ function findTestFiles(places: readonly string[]): string[] {
   return [...new Set(found)].sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
 }
 
-/** Every process takes the next file of the queue when it is done with one. */
+/** Every process takes the next file of the queue when it has finished one. */
 async function runFiles(queue: string[], processes: number): Promise<void> {
   const count = Math.min(processes, queue.length);
   await Promise.all(Array.from({ length: count }, () => drain(queue)));

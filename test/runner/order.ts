@@ -1,4 +1,4 @@
-/** Files that take long, so that what starts last is short. */
+/** Long files start first, so that the last files to run are short. */
 export const START_FIRST: readonly string[] = [
   'test/integration/process/one-pass.test.ts',
   'test/integration/schedules/enqueue/single-instance.test.ts',
@@ -15,8 +15,5 @@ export const START_FIRST: readonly string[] = [
   'test/unit/domain/calendar/rule-properties.test.ts',
 ];
 
-/** Files that measure how fast something is: they run at the end, one after the other. */
-export const RUN_ALONE: readonly string[] = [
-  'test/integration/process/exit.test.ts',
-  'test/integration/scripts/bench.test.ts',
-];
+/** Files that measure durations: they run at the end, one after the other. */
+export const RUN_ALONE: readonly string[] = ['test/integration/scripts/bench.test.ts'];

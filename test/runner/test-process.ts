@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
-/** Output that was written before the last message of a file may arrive after it. */
+/** Output that was written before the message of a file may arrive after it. */
 const OUTPUT_DELAY_MS = 100;
 
 export interface TestOptions {
@@ -26,11 +26,11 @@ export interface FileResult extends FileCounts {
   ms: number;
   /** Used by the test process itself, without the processes that its tests started. */
   cpuMs: number;
-  /** Everything that was written while the file ran. */
+  /** Everything that the process wrote while the file ran. */
   output: string;
 }
 
-/** What a test process answers when it has run a file. */
+/** The message of a test process after each file. */
 export interface FileMessage extends FileCounts {
   cpuMs: number;
 }

@@ -10,7 +10,7 @@ interface Parameter {
   schema: Json;
 }
 
-/** An operation as the document describes it. */
+/** An operation of the OpenAPI document. */
 export interface Operation {
   method: string;
   path: string;
@@ -30,8 +30,8 @@ export interface Call {
   headers?: Record<string, string>;
 }
 
-/** What answers have, whichever has it: whoever asked knows, and its shape was checked against the document. */
-export interface Answered {
+/** The fields of all JSON responses together. Which of them a response has depends on the operation; its schema checks that. */
+export interface ResponseBody {
   id: string;
   jobId: string;
   answer: string;
@@ -60,15 +60,15 @@ export interface Answered {
   requestId: string;
 }
 
-export interface Answer {
+interface ApiResponse {
   status: number;
   headers: Headers;
-  body: Answered;
+  body: ResponseBody;
 }
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 
-/** A client made from nothing but the document that a worker serves. Every answer is checked against it. */
+/** A client that knows only the OpenAPI document that a worker serves, and checks every response against it. */
 export class ApiClient {
   readonly operations: ReadonlyMap<string, Operation>;
   readonly document: Json;
@@ -93,13 +93,13 @@ export class ApiClient {
     return new ApiClient(address, (await response.json()) as Json, token);
   }
 
-  /** Calls an operation by its id. The status has to be one that the document has for it. */
-  async call(operationId: string, call: Call = {}): Promise<Answer> {
+  /** Calls an operation by its id. Fails if the document does not describe the status of the response. */
+  async call(operationId: string, call: Call = {}): Promise<ApiResponse> {
     const operation = this.operations.get(operationId);
     assert.ok(operation, `the document has no operation ${operationId}`);
     const { token = this.#token, body, headers = {} } = call;
     const hasBody = operation.body !== undefined;
-    const response = await fetch(this.urlOf(operation, call), {
+    const response = await fetch(this.#urlOf(operation, call), {
       method: operation.method.toUpperCase(),
       headers: {
         ...(token !== undefined && token !== '' && { authorization: `Bearer ${token}` }),
@@ -115,14 +115,14 @@ export class ApiClient {
     };
   }
 
-  /** The same, and it has to succeed. */
-  async done(operationId: string, call: Call = {}): Promise<Answered> {
+  /** Like `call`, but fails unless the status is 200 or 201. */
+  async succeed(operationId: string, call: Call = {}): Promise<ResponseBody> {
     const { status, body } = await this.call(operationId, call);
     assert.ok(status === 200 || status === 201, `${operationId}: ${status} ${JSON.stringify(body)}`);
     return body;
   }
 
-  urlOf({ path }: Operation, { params = {}, query = {} }: Call): string {
+  #urlOf({ path }: Operation, { params = {}, query = {} }: Call): string {
     const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
     const search = new URLSearchParams(
       Object.entries(query).map(([key, value]): [string, string] => [key, String(value)]),
@@ -130,45 +130,46 @@ export class ApiClient {
     return `${this.#address}${filled}${search.size === 0 ? '' : `?${search.toString()}`}`;
   }
 
-  async #read({ operationId, responses }: Operation, response: Response): Promise<Answered> {
+  async #read({ operationId, responses }: Operation, response: Response): Promise<ResponseBody> {
     const text = await response.text();
     const described = responses[String(response.status)];
     assert.ok(
       described,
-      `${operationId} answers ${response.status}, which its document does not have: ${text}`,
+      `${operationId} returned ${response.status}, which the document does not describe: ${text}`,
     );
     const type = response.headers.get('content-type')?.split(';')[0] ?? '';
     const content = described.content[type];
     assert.ok(
       content,
-      `${operationId} ${response.status} comes as ${type}, which its document does not have`,
+      `${operationId} ${response.status} has the type ${type}, which the document does not describe`,
     );
-    if (!type.endsWith('json')) return {} as Answered;
+    if (!type.endsWith('json')) return {} as ResponseBody;
     const value: unknown = JSON.parse(text);
     const key = `${operationId} ${response.status}`;
-    const validate = this.#validators.get(key) ?? this.#ajv.compile(resolved(this.document, content.schema));
+    const validate =
+      this.#validators.get(key) ?? this.#ajv.compile(resolveRef(this.document, content.schema));
     this.#validators.set(key, validate);
     assert.ok(validate(value), `${key}: ${this.#ajv.errorsText(validate.errors)}\n${text.slice(0, 2000)}`);
-    return value as Answered;
+    return value as ResponseBody;
   }
 }
 
-/** What a reference to the components of the document stands for. */
-function resolved(document: Json, schema: Json): Json {
+/** Follows a `$ref` to the schemas of the document. */
+function resolveRef(document: Json, schema: Json): Json {
   const { $ref } = schema;
   if (typeof $ref !== 'string') return schema;
   const { schemas } = document['components'] as { schemas: Record<string, Json> };
-  return schemas[$ref.replace('#/components/schemas/', '')] ?? assert.fail(`${$ref} leads nowhere`);
+  return schemas[$ref.replace('#/components/schemas/', '')] ?? assert.fail(`${$ref} does not exist`);
 }
 
 function readOperations(document: Json): Map<string, Operation> {
   const found = new Map<string, Operation>();
   for (const [path, methods] of Object.entries(document['paths'] as Record<string, Json>)) {
     for (const [method, described] of Object.entries(methods)) {
-      assert.ok(METHODS.includes(method), `${path} has ${method}`);
+      assert.ok(METHODS.includes(method), `${path} has the unknown method ${method}`);
       const operation = described as Json;
       const { operationId, summary, responses } = operation as unknown as Operation;
-      assert.ok(!found.has(operationId), `${operationId} comes twice`);
+      assert.ok(!found.has(operationId), `${operationId} is used twice`);
       const requestBody = operation['requestBody'] as
         { content: Record<string, { schema: Json }> } | undefined;
       found.set(operationId, {

@@ -3,11 +3,11 @@ import type { FieldSchedule } from '../../src/domain/calendar/field-schedule.js'
 import type { Rule } from '../../src/domain/calendar/rule.js';
 
 /*
- * A second way to the instants of a rule, which shares nothing with the first: it looks at every minute (or second) of
- * a period, asks Intl what clocks in the zone show then, and compares that with what the rule says.
+ * A second implementation of rules, which shares no code with src/domain/calendar: it visits every minute (or second)
+ * of a period, formats it with Intl in the time zone, and compares the result with the rule.
  *
- * Where clocks change, a rule with a fixed time fires at the first showing of that time only, and right after a leap
- * forward for what the leap skipped; any other rule fires whenever clocks show what it says.
+ * When clocks change, a rule with a fixed time fires once for a time that occurs twice, and at the end of a gap for a
+ * time that the gap skipped. Any other rule fires whenever the wall clock matches.
  */
 
 const SECOND = 1000;
@@ -16,18 +16,18 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 /** Milliseconds, both included. */
-export interface Period {
+interface Period {
   readonly from: number;
   readonly to: number;
 }
 
-/** What the rule says about a date and a second of it. */
+/** Whether a rule matches a date, and a second of the day. */
 interface Pattern {
   readonly isDate: (date: Date) => boolean;
   readonly isTime: (second: number) => boolean;
 }
 
-/** All instants of the rule in the period, in milliseconds. `anchor` is where `every` counts from. */
+/** All occurrences of the rule in the period, in milliseconds. `every` counts from `anchor`. */
 export function instantsOf(rule: Rule, anchor: Date, { from, to }: Period): number[] {
   const first = Math.max(from, rule.startsAt?.getTime() ?? -Infinity);
   const last = Math.min(to, rule.endsAt?.getTime() ?? Infinity);
@@ -39,10 +39,10 @@ export function instantsOf(rule: Rule, anchor: Date, { from, to }: Period): numb
     });
   }
   const step = hasOtherSeconds(rule) ? SECOND : MINUTE;
-  return look(rule.timezone, pattern, isFixed(rule), step, { from: first, to: last });
+  return scan(rule.timezone, pattern, isFixed(rule), step, { from: first, to: last });
 }
 
-/** What clocks in the zone show at the instant, as if it were UTC, in milliseconds. */
+/** The wall time in the zone at the instant, as milliseconds as if it were UTC. */
 export function wallAt(instant: number, timezone: string): number {
   const text = formatOf(timezone).format(instant);
   return Date.parse(`${text.replace(' ', 'T')}Z`) + (instant % SECOND);
@@ -63,9 +63,9 @@ export function clockChanges(timezone: string, { from, to }: Period): number[] {
   return changes;
 }
 
-/** Every instant of the period, one by one. */
-function look(timezone: string, pattern: Pattern, fixed: boolean, step: number, { from, to }: Period) {
-  const { isShown, waitFor } = reader(pattern, step);
+/** Visits every step of the period. */
+function scan(timezone: string, pattern: Pattern, fixed: boolean, step: number, { from, to }: Period) {
+  const { isShown, waitFor } = createMatcher(pattern, step);
   const found: number[] = [];
   let shownTwice = new Set<number>();
   let instant = Math.ceil(from / step) * step - DAY;
@@ -91,7 +91,7 @@ function look(timezone: string, pattern: Pattern, fixed: boolean, step: number, 
   return found.filter((one) => one >= from);
 }
 
-/** What clocks showed during three hours. */
+/** The wall times of the three hours before the instant. */
 function shownBefore(instant: number, timezone: string, step: number): Set<number> {
   const shown = new Set<number>();
   for (let earlier = instant - 3 * HOUR; earlier < instant; earlier += step) {
@@ -100,9 +100,9 @@ function shownBefore(instant: number, timezone: string, step: number): Set<numbe
   return shown;
 }
 
-/** Reads each time of the day once, and each date once in a row. */
-function reader({ isDate, isTime }: Pattern, step: number) {
-  // From each time of the day, how many steps to the next one that the rule says, or to midnight.
+/** Evaluates the pattern once for each time of the day, and once for consecutive steps of a date. */
+function createMatcher({ isDate, isTime }: Pattern, step: number) {
+  // For each time of the day, the number of steps to the next one that matches, or to midnight.
   const waits = new Int32Array(DAY / step);
   for (let index = waits.length - 1; index >= 0; index--) {
     waits[index] = isTime((index * step) / SECOND) ? 0 : (waits[index + 1] ?? 0) + 1;
@@ -128,7 +128,7 @@ function countFrom(anchor: Date, every: number, { from, to }: Period): number[] 
   return instants.filter((instant) => instant >= from);
 }
 
-// ---- What a rule says.
+// ---- Rules
 
 const BOUNDS: Record<CronField, { least: number; most: number; names: readonly string[] }> = {
   second: { least: 0, most: 59, names: [] },
@@ -193,7 +193,7 @@ function cronPattern(texts: Record<CronField, string>): Pattern {
   };
 }
 
-/** The six fields; one that a constraint takes the place of is free. */
+/** The six fields. A field that a constraint overrides is `*`. */
 function fieldTexts({ cron = '', overridable = [], constraints = {} }: Rule): Record<CronField, string> {
   const parts = cron.trim().split(/\s+/);
   const isFree = (field: CronField): boolean =>
@@ -220,7 +220,7 @@ function cronShows(text: string, field: CronField, value: number): boolean {
     const isStar = a === '*' || a === '?';
     const from = isStar ? least : read(a);
     const to = isStar || (b === undefined && step !== undefined) ? most : read(b ?? a);
-    // Sunday goes by two numbers.
+    // Sunday is 0 or 7.
     const values = field === 'weekday' && value === 0 ? [0, 7] : [value];
     return values.some((one) => one >= from && one <= to && (one - from) % Number(step ?? 1) === 0);
   });
@@ -252,7 +252,7 @@ function fieldItemShows(item: string, value: number): boolean {
   return value >= from! && value <= to!;
 }
 
-/** No field of the time of day says how often, unless a constraint says when. */
+/** Whether the time of day is fixed: second, minute and hour have no `*`, or a constraint instead. */
 function isFixed(rule: Rule): boolean {
   const { minutes = '*', hours = '*' } = rule.fields ?? {};
   const texts =
@@ -276,7 +276,7 @@ function isBetween(second: number, between: Rule['between']): boolean {
   return first <= last ? first <= shown && shown <= last : first <= shown || shown <= last;
 }
 
-// ---- What Intl says.
+// ---- Time zones, from Intl
 
 interface Stretch {
   readonly until: number;
@@ -286,7 +286,7 @@ interface Stretch {
 const formats = new Map<string, Intl.DateTimeFormat>();
 const steady = new Map<string, number | undefined>();
 
-/** A stretch from the instant on during which clocks do not change: the rest of the day, of the hour or of the minute. */
+/** A period from the instant on without a clock change: the rest of the day, of the hour or of the minute. */
 function stretchAt(instant: number, timezone: string): Stretch {
   for (const length of [DAY, HOUR]) {
     const start = instant - (instant % length);
@@ -296,7 +296,7 @@ function stretchAt(instant: number, timezone: string): Stretch {
   return { until: instant - (instant % MINUTE) + MINUTE, ahead: aheadAt(instant, timezone) };
 }
 
-/** How far clocks are ahead of UTC, when that is the same at both ends. */
+/** How far the zone is ahead of UTC, if that is the same at both ends. */
 function steadyAhead(start: number, length: number, timezone: string): number | undefined {
   const key = `${timezone} ${start} ${length}`;
   if (!steady.has(key)) {
@@ -310,7 +310,7 @@ function aheadAt(instant: number, timezone: string): number {
   return wallAt(instant, timezone) - instant;
 }
 
-/** Swedish clocks are written `2026-03-29 03:00:00`. */
+/** The Swedish format is `2026-03-29 03:00:00`. */
 function formatOf(timezone: string): Intl.DateTimeFormat {
   const known = formats.get(timezone);
   if (known !== undefined) return known;

@@ -3,11 +3,11 @@ import { waitUntil } from './wait-until.js';
 
 interface OpenStream {
   cursorId: unknown;
-  /** What it was opened with, as text. */
+  /** The command that opened it, as JSON. */
   command: string;
 }
 
-/** The change streams that the server has open on the whole of this database, read at the moment or not. */
+/** The change streams on this whole database that the server has open, including idle ones. */
 export async function listChangeStreams(database: TestDatabase): Promise<OpenStream[]> {
   const admin = database.connection.getClient().db('admin');
   const found = await admin
@@ -23,10 +23,10 @@ export async function listChangeStreams(database: TestDatabase): Promise<OpenStr
   });
 }
 
-/** Resolves when so many streams are open. */
+/** Resolves when exactly `count` change streams are open. */
 export async function waitForChangeStreams(database: TestDatabase, count: number): Promise<void> {
   await waitUntil(
-    `${count} streams are open`,
+    `${count} change streams are open`,
     async () => (await listChangeStreams(database)).length === count,
   );
 }

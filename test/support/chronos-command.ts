@@ -12,12 +12,12 @@ export interface CommandResult {
   stderr: string;
 }
 
-/** Nothing of the developer's own environment. */
+/** Only PATH and these variables, so that the developer's environment has no effect. */
 export function cleanEnvironment(more: Readonly<Record<string, string>>): Record<string, string> {
   return { PATH: process.env['PATH'] ?? '', ...more };
 }
 
-/** A real `chronos`, to its end, without a terminal. */
+/** Runs the built `chronos` without a terminal, and resolves when it has exited. */
 export async function runChronos(
   words: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -35,10 +35,11 @@ export async function runChronos(
 
 const alive = new Set<CommandProcess>();
 
-/** A `chronos` that goes on until it is told to stop. */
+/** A running process of the built `chronos`, or of another `program`. */
 export class CommandProcess {
+  /** Resolves with the exit code, after all output has been read. */
   readonly exited: Promise<number | null>;
-  /** What it wrote so far, to either stream. */
+  /** Everything written so far to stdout and stderr. */
   output = '';
   readonly #child: ChildProcess;
   #watchers: { pattern: RegExp; resolve: () => void }[] = [];
@@ -50,31 +51,38 @@ export class CommandProcess {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     alive.add(this);
-    this.exited = once(this.#child, 'exit').then(([code]: unknown[]) => {
+    this.exited = once(this.#child, 'close').then(([code]: unknown[]) => {
       alive.delete(this);
       return code as number | null;
     });
     for (const stream of [this.#child.stdout, this.#child.stderr])
-      stream?.on('data', (chunk: Buffer) => this.#hear(chunk.toString()));
+      stream?.on('data', (chunk: Buffer) => this.#append(chunk.toString()));
   }
 
-  /** Resolves once what it wrote matches. */
-  shows(pattern: RegExp): Promise<void> {
+  /** Resolves when the output matches. Rejects if the process exits before. */
+  waitForOutput(pattern: RegExp): Promise<void> {
     if (pattern.test(this.output)) return Promise.resolve();
     const shown = new Promise<void>((resolve) => this.#watchers.push({ pattern, resolve }));
-    const gone = this.exited.then((code) =>
+    const exited = this.exited.then((code) =>
       Promise.reject(
-        new Error(`it ended with ${String(code)} before it showed ${String(pattern)}: ${this.output}`),
+        new Error(`exited with ${String(code)} before the output matched ${String(pattern)}: ${this.output}`),
       ),
     );
-    return Promise.race([shown, gone]);
+    return Promise.race([shown, exited]);
   }
 
   signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
   }
 
-  #hear(text: string): void {
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    // A child process of the command may still have the pipes open.
+    for (const stream of [this.#child.stdout, this.#child.stderr]) stream?.destroy();
+    await this.exited;
+  }
+
+  #append(text: string): void {
     this.output += text;
     this.#watchers = this.#watchers.filter(({ pattern, resolve }) => {
       if (!pattern.test(this.output)) return true;
@@ -86,6 +94,5 @@ export class CommandProcess {
 
 /** For `afterEach`: no process outlives its test. */
 export async function killCommands(): Promise<void> {
-  for (const command of alive) command.signal('SIGKILL');
-  await Promise.all([...alive].map((command) => command.exited));
+  await Promise.all([...alive].map((command) => command.kill()));
 }

@@ -1,20 +1,33 @@
+import assert from 'node:assert/strict';
 import { GROUPS } from '../../src/cli/commands/all.js';
 import { runChronos, type CommandResult } from './chronos-command.js';
 import { runChronosInProcess } from './fake-terminal.js';
 
+interface CliRunner {
+  run: (...words: string[]) => Promise<CommandResult>;
+  /** Adds `--json`, expects exit code 0 and parses the output. */
+  runJson: <T>(...words: string[]) => Promise<T>;
+}
+
 /**
- * Runs commands: as the built binary the first time each of them is seen, in this process afterwards. A process of its
- * own costs half a second, and shows nothing the second time.
+ * Runs each command with the built binary the first time, and in this process afterwards: starting a process takes half
+ * a second, and once per command is enough.
  */
-export function createCliRunner(): (
-  words: readonly string[],
-  env: Record<string, string>,
-) => Promise<CommandResult> {
-  const seen = new Set<string>();
-  return (words, env) => {
+export function createCliRunner(environment: () => Record<string, string>): CliRunner {
+  const used = new Set<string>();
+
+  function run(...words: string[]): Promise<CommandResult> {
     const name = words.slice(0, (words[0] ?? '') in GROUPS ? 2 : 1).join(' ');
-    const isFirst = !seen.has(name);
-    seen.add(name);
-    return isFirst ? runChronos(words, env) : runChronosInProcess(words, env);
-  };
+    const runCommand = used.has(name) ? runChronosInProcess : runChronos;
+    used.add(name);
+    return runCommand(words, environment());
+  }
+
+  async function runJson<T>(...words: string[]): Promise<T> {
+    const { code, stdout, stderr } = await run(...words, '--json');
+    assert.equal(code, 0, `${words.join(' ')}: ${stderr}${stdout}`);
+    return JSON.parse(stdout) as T;
+  }
+
+  return { run, runJson };
 }

@@ -1,4 +1,4 @@
-// Threads of a process that runs TypeScript: each entry is compiled once and runs without a loader, which would cost every
+// Compiles the TypeScript entry of each worker thread once and starts it without a loader. The loader would cost every
 // scheduler of every test a quarter of a second.
 import { rmSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -8,7 +8,7 @@ import threads from 'node:worker_threads';
 import { buildSync } from 'esbuild';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-// Inside the project, so that packages are found from there.
+// Inside the project, so that the compiled files find its packages.
 const compiled = path.join(root, 'node_modules', '.cache', 'chronos-threads', String(process.pid));
 const entries = new Map();
 

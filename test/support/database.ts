@@ -4,12 +4,12 @@ import { type AnyPayloads, attachLogger, Scheduler, type SchedulerOptions } from
 import { type Collections, openCollections } from '../../src/store/schema/collections.js';
 import { install } from '../../src/store/schema/install.js';
 
-/** Short enough that a test need not wait, long enough that a busy machine does not trip over it. */
+/** Short enough that tests are quick, long enough for a busy machine. */
 export const SHORT_INTERVALS = {
   pollInterval: '100ms',
   sweepInterval: '200ms',
   heartbeatInterval: '500ms',
-  // So long that the renewal thread connects only if a test gives it a reason: that takes longer than most tests.
+  // Long enough that most tests end before the first renewal, for which the renewal thread would have to connect.
   lockTimeout: '20s',
 } as const;
 
@@ -23,7 +23,7 @@ async function prepare(): Promise<string> {
   return base.href;
 }
 
-/** A database with everything installed: made while the test before ran, for making one takes as long as a test. */
+/** A database with everything installed. It was created during the previous test, because that takes as long as a test. */
 async function takePrepared(): Promise<string> {
   const uri = await (prepared ?? prepare());
   prepared = prepare();
@@ -31,20 +31,20 @@ async function takePrepared(): Promise<string> {
   return uri;
 }
 
-/** Drops the database while the next test goes on: the server takes a tenth of a second for it. */
+/** Drops the database during the next test, because that takes a tenth of a second. */
 function dropLater(connection: Connection): void {
   const drop = connection.dropDatabase().finally(() => connection.destroy());
   dropped = Promise.all([dropped, drop]);
   dropped.catch(() => undefined);
 }
 
-/** After the last test: waits for what still goes on, and leaves no database behind. */
+/** After the last test: waits until all databases are dropped. */
 export async function dropDatabases(): Promise<void> {
   if (prepared !== undefined) dropLater(await mongoose.createConnection(await prepared).asPromise());
   await dropped;
 }
 
-/** A database of its own for each test, with everything that a test opens in it closed afterwards. */
+/** A new database for each test. Closing it stops the schedulers that the test created. */
 export class TestDatabase {
   #connection: Connection | undefined;
   #uri = '';
@@ -63,7 +63,7 @@ export class TestDatabase {
     return openCollections(this.connection);
   }
 
-  /** A scheduler on this database, not started; stopped when the test ends. CHRONOS_TEST_LOG=1 shows what it does. */
+  /** A scheduler on this database, not started; stopped when the test ends. CHRONOS_TEST_LOG=1 logs its events. */
   scheduler<P extends object = AnyPayloads>(options: Partial<SchedulerOptions> = {}): Scheduler<P> {
     const scheduler = new Scheduler<P>({ uri: this.uri, ...SHORT_INTERVALS, ...options });
     if (process.env['CHRONOS_TEST_LOG']) {
@@ -75,9 +75,18 @@ export class TestDatabase {
     return scheduler;
   }
 
-  /** Restricted rights for the server, e.g. `failCommand`, to lose replies on purpose. */
+  /** Runs a command on the admin database, for example to configure a fail point. */
   admin(command: Record<string, unknown>): Promise<unknown> {
     return this.connection.getClient().db('admin').command(command);
+  }
+
+  /** Moves the calendar of all schedules back by this time, so that they are due. */
+  async makeSchedulesDue(ms: number): Promise<void> {
+    const earlier = {
+      nextRunAt: { $subtract: ['$nextRunAt', ms] },
+      anchor: { $subtract: ['$anchor', ms] },
+    };
+    await this.collections.schedules.updateMany({}, [{ $set: earlier }]);
   }
 
   async open(): Promise<void> {

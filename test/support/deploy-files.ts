@@ -8,7 +8,7 @@ export function read(path: string): string {
   return readFileSync(new URL(path, ROOT), 'utf8');
 }
 
-/** Merge keys (`<<`) are what compose files share their parts by. */
+/** With merge keys (`<<`), which the compose files use. */
 export function readYaml(path: string): unknown {
   return parse(read(path), { merge: true });
 }
@@ -17,15 +17,15 @@ export function readAllYaml(path: string): unknown[] {
   return parseAllDocuments(read(path)).map((document) => document.toJS() as unknown);
 }
 
-/** The variables that a worker reads, as .env.example lists them, those of its HTTP server, and those of node itself. */
+/** The variables in .env.example, those of the HTTP server, and those of node itself. */
 export const KNOWN_VARIABLES = new Set([
   ...[...read('.env.example').matchAll(/^#([A-Z_]+)=/gm)].map(([, name = '']) => name),
   ...['HTTP_HOST', 'HTTP_PORT', 'HTTP_TOKEN', 'HTTP_TOKEN_FILE', 'HTTP_READ_TOKEN', 'HTTP_READ_TOKEN_FILE'],
   ...['NODE_ENV', 'NODE_OPTIONS'],
 ]);
 
-/** Seconds that a supervisor has to wait: the worker's own grace, a last heartbeat, connections to close. */
-export function leastPatience(shutdownGrace: string | number = DEFAULTS.shutdownGrace / 1000): number {
+/** Seconds that a supervisor must wait before it kills a worker: its shutdown grace, plus time for the last heartbeat and for closing connections. */
+export function minStopTimeout(shutdownGrace: string | number = DEFAULTS.shutdownGrace / 1000): number {
   return Number.parseInt(String(shutdownGrace), 10) + 15;
 }
 

@@ -5,7 +5,7 @@ interface Observable {
   off<E extends EventName>(name: E, listener: (event: SchedulerEvents[E]) => unknown): unknown;
 }
 
-/** The next event of that name that `matches`. Ask before doing what causes it. */
+/** The next event of that name that `matches`. Call it before the action that causes the event. */
 export function nextEvent<E extends EventName>(
   scheduler: Observable,
   name: E,
@@ -21,7 +21,7 @@ export function nextEvent<E extends EventName>(
   });
 }
 
-/** Resolves with all of them after `count` events of that name. */
+/** Resolves with the next `count` events of that name. */
 export function countEvents<E extends EventName>(
   scheduler: Observable,
   name: E,
@@ -31,7 +31,7 @@ export function countEvents<E extends EventName>(
   return nextEvent(scheduler, name, (event) => events.push(event) === count).then(() => events);
 }
 
-/** Every event of these names from now on, in order, as they come. */
+/** An array to which every event of these names is added from now on. */
 export function recordEvents(
   scheduler: Observable,
   ...names: EventName[]
@@ -41,9 +41,23 @@ export function recordEvents(
   return record;
 }
 
-/** A promise with its handles, for handlers that wait for the test and tests that wait for handlers. */
+/** A promise that `fire` resolves: lets a handler wait for the test, or the test for a handler. */
 export function signal<T = void>(): { promise: Promise<T>; fire: (value: T) => void } {
   let fire: (value: T) => void = () => undefined;
   const promise = new Promise<T>((resolve) => (fire = resolve));
   return { promise, fire };
+}
+
+/** A function that blocks: `entered` resolves when it is called, and `release` makes it return. */
+export function blocker<T = void>(): {
+  block: () => Promise<T>;
+  entered: Promise<void>;
+  release: (value: T) => void;
+} {
+  const [entered, released] = [signal(), signal<T>()];
+  const block = (): Promise<T> => {
+    entered.fire();
+    return released.promise;
+  };
+  return { block, entered: entered.promise, release: released.fire };
 }

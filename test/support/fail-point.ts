@@ -1,26 +1,25 @@
 import type { TestDatabase } from './database.js';
 
 export interface FailPoint {
-  /** Commands that fail, of the schedulers only: tests' own connections have another name. */
+  /** Commands that fail. Only for connections of schedulers: those of the tests have another `appName`. */
   commands: readonly string[];
-  /** Only on this collection; default jobs. */
+  /** Default: jobs. */
   collection?: string;
-  /** How often; default until the work is over. */
+  /** How many commands fail. Default: all until `work` has ended. */
   times?: number;
   /**
-   * `lostReply`: the command takes effect, its reply says that it may not have. `noConnection`: the connection
-   * breaks before the command is looked at. `refused`: the server answers with an error that waiting does not cure.
-   * `tooSlow`: the command ends as if its `maxTimeMS` were over.
-   * A number: the server takes this many milliseconds longer.
+   * `lostReply`: the command takes effect, but the reply has a write concern error. `noConnection`: the connection
+   * breaks before the command is executed. `error`: the server returns an error that is not transient. `tooSlow`: the
+   * server returns that `maxTimeMS` was exceeded. A number: the server takes this many milliseconds longer.
    */
-  how: 'lostReply' | 'noConnection' | 'refused' | 'tooSlow' | number;
+  how: 'lostReply' | 'noConnection' | 'error' | 'tooSlow' | number;
 }
 
-/** Change streams of the whole database are refused. */
+/** Change streams on the whole database cannot be opened. */
 export const NO_STREAM = {
   commands: ['aggregate'],
   collection: '$cmd.aggregate',
-  how: 'refused',
+  how: 'error',
 } as const satisfies FailPoint;
 
 /** Makes the server fail while `work` runs. */
@@ -48,7 +47,7 @@ function effectOf(how: FailPoint['how']): object {
       return { writeConcernError: { code: 64, errmsg: 'waiting for replication timed out' } };
     case 'noConnection':
       return { closeConnection: true };
-    case 'refused':
+    case 'error':
       return { errorCode: 8000, errorLabels: [] };
     case 'tooSlow':
       return { errorCode: 50, errorLabels: [] };

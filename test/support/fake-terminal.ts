@@ -4,7 +4,7 @@ import { runProgram } from '../../src/cli/program.js';
 import { systemClock } from '../../src/runtime/system-clock.js';
 import type { CommandResult } from './chronos-command.js';
 
-/** A terminal in memory: what was written to it, and keys to press. */
+/** A terminal in memory. */
 export class FakeTerminal {
   readonly stdin = Object.assign(new PassThrough(), {
     isTTY: true,
@@ -28,7 +28,7 @@ export class FakeTerminal {
   }
 }
 
-/** The command in this process, which is much quicker than one of its own, without a terminal. */
+/** Runs the command in this process and without a terminal, which is much quicker than `runChronos`. */
 export async function runChronosInProcess(
   words: readonly string[],
   environment: Record<string, string>,

@@ -2,18 +2,18 @@ import type { mongo } from 'mongoose';
 import type { JobDocument } from '../../src/domain/job/job.js';
 import type { Collections } from '../../src/store/schema/collections.js';
 
-/** One change of one job, as the server applied it. */
+/** One change of one job, from the change stream. */
 export interface JobChange {
   jobId: string;
   kind: 'insert' | 'update' | 'delete';
-  /** The server's wall clock when it was applied. */
+  /** The server's wall clock at the change. */
   at: Date;
   /** The whole document on insert, the changed fields on update. */
   fields: Partial<JobDocument>;
   removed: readonly string[];
 }
 
-/** Everything that happens to the jobs of a database from now on, read from the server's own log. */
+/** All changes of the jobs of a database from `begin` on, read from the oplog with a change stream. */
 export class JobHistory {
   readonly #collections: Collections;
   readonly #from: mongo.Timestamp;
@@ -28,7 +28,7 @@ export class JobHistory {
     return new JobHistory(collections, hello['operationTime'] as mongo.Timestamp);
   }
 
-  /** All changes up to now: a marker is written, and the log read up to it. */
+  /** All changes up to now: writes a marker and reads up to it. */
   async read(): Promise<JobChange[]> {
     const { db } = this.#collections.jobs;
     const markers = db.collection<{ _id: string }>('history-markers');

@@ -5,7 +5,7 @@ interface Sleeper {
   resolve: () => void;
 }
 
-/** Time that only moves when a test moves it. */
+/** A clock that only the test advances. */
 export class ManualClock implements Clock {
   #now: number;
   #monotonic = 0;
@@ -37,16 +37,17 @@ export class ManualClock implements Clock {
     });
   }
 
+  /** How many sleeps are pending. */
   get sleepers(): number {
     return this.#sleepers.length;
   }
 
-  /** Somebody sets the clock of the machine: no time passes by that. */
+  /** Sets the wall clock, like an administrator: the monotonic clock does not move. */
   set(now: Date | string): void {
     this.#now = new Date(now).getTime();
   }
 
-  /** Moves time on and wakes everybody whose time has come, in order. */
+  /** Advances both clocks and ends the sleeps that are over, in order. */
   advance(ms: number): void {
     this.#now += ms;
     this.#monotonic += ms;

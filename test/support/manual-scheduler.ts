@@ -1,12 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { AnyPayloads, Scheduler, SchedulerOptions } from '../../src/index.js';
+import type { AnyPayloads, Scheduler, SchedulerOptions, StopReport } from '../../src/index.js';
 import { systemClock } from '../../src/runtime/system-clock.js';
 import type { TestDatabase } from './database.js';
+import { flushEventLoop } from './flush-event-loop.js';
 import { ManualClock } from './manual-clock.js';
 
 /**
- * A scheduler on a clock moved by hand; it renews in process, and works in passes with `run()`. Its locks are long:
- * whoever moves the clock by minutes at once gives nobody the time to renew them.
+ * A scheduler with a manual clock; it renews locks in this thread, and most tests run its jobs with `run()`. Its lease is
+ * long, because a test that advances the clock by minutes at once leaves no time for a renewal.
  */
 export function manualScheduler<P extends object = AnyPayloads>(
   database: TestDatabase,
@@ -16,10 +17,10 @@ export function manualScheduler<P extends object = AnyPayloads>(
   return { clock, scheduler: database.scheduler<P>({ clock, lockTimeout: '1d', ...options }) };
 }
 
-/** This machine's time: passes by itself, and spares the half second that the renewal thread takes to start. */
+/** The real clock without the renewal thread, which takes half a second to start. */
 export const withoutRenewalThread = { clock: systemClock } as const;
 
-/** Moves the clock on in steps, slowly enough for the database to follow, until the promise is settled. */
+/** Advances the clock in steps, with pauses for the database, until the promise is settled. */
 export async function advanceUntilSettled<T>(
   clock: ManualClock,
   promise: Promise<T>,
@@ -33,4 +34,15 @@ export async function advanceUntilSettled<T>(
     await pause(5);
   }
   return watched;
+}
+
+/**
+ * Calls stop() with 20 seconds and advances the clock to the moment when it aborts the handlers, which is the default
+ * timeoutGrace of 5 seconds before the end. The clock stands still while the outcomes are written.
+ */
+export async function stopAndAbort(scheduler: Scheduler, clock: ManualClock): Promise<StopReport> {
+  const stopping = scheduler.stop('20s');
+  await flushEventLoop();
+  clock.advance(15_000);
+  return stopping;
 }

@@ -1,4 +1,4 @@
-export interface Sample {
+interface Sample {
   name: string;
   labels: Record<string, string>;
   value: number;
@@ -15,19 +15,19 @@ const TYPE = /^# TYPE ([a-zA-Z_:][a-zA-Z0-9_:]*) (counter|gauge|histogram|summar
 const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (-?[0-9][0-9.e+-]*|[+-]Inf|NaN)$/;
 const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(,|$)/y;
 
-/** Reads the text format of Prometheus, and throws at the first line that is not right. */
+/** Parses the text format of Prometheus, and throws at the first invalid line. */
 export function parseMetrics(text: string): Map<string, Family> {
   const families = new Map<string, Family>();
   const seen = new Set<string>();
   let family: Family | undefined;
   let name = '';
-  if (!text.endsWith('\n')) throw new Error('the text has to end with a line break');
+  if (!text.endsWith('\n')) throw new Error('the text must end with a line break');
   for (const line of text.split('\n').filter((one) => one !== '')) {
     const help = HELP.exec(line);
     const type = TYPE.exec(line);
     if (help !== null) {
       [, name = ''] = help;
-      if (families.has(name)) throw new Error(`${name} comes twice`);
+      if (families.has(name)) throw new Error(`duplicate metric: ${name}`);
       family = { help: help[2] ?? '', type: '', samples: [] };
       families.set(name, family);
     } else if (type !== null) {
@@ -36,9 +36,9 @@ export function parseMetrics(text: string): Map<string, Family> {
     } else {
       const sample = readSample(line);
       if (family === undefined || !belongs(sample.name, name, family.type))
-        throw new Error(`a sample outside its family: ${line}`);
+        throw new Error(`a sample of another metric: ${line}`);
       const key = line.slice(0, line.lastIndexOf(' '));
-      if (seen.has(key)) throw new Error(`a sample twice: ${line}`);
+      if (seen.has(key)) throw new Error(`duplicate sample: ${line}`);
       seen.add(key);
       family.samples.push(sample);
     }
@@ -49,7 +49,7 @@ export function parseMetrics(text: string): Map<string, Family> {
 
 function readSample(line: string): Sample {
   const [, name, labels, value] = SAMPLE.exec(line) ?? [];
-  if (name === undefined || value === undefined) throw new Error(`no sample: ${line}`);
+  if (name === undefined || value === undefined) throw new Error(`invalid sample: ${line}`);
   return { name, labels: readLabels(labels ?? ''), value: Number(value.replace('Inf', 'Infinity')) };
 }
 
@@ -58,7 +58,7 @@ function readLabels(text: string): Record<string, string> {
   LABEL.lastIndex = 0;
   while (LABEL.lastIndex < text.length) {
     const [, name, value] = LABEL.exec(text) ?? [];
-    if (name === undefined || value === undefined) throw new Error(`no labels: ${text}`);
+    if (name === undefined || value === undefined) throw new Error(`invalid labels: ${text}`);
     labels[name] = value;
   }
   return labels;
@@ -69,7 +69,7 @@ function belongs(sample: string, name: string, type: string): boolean {
   return type !== '' && sample === name;
 }
 
-/** Each series: buckets that rise up to +Inf, which is the count. */
+/** In each series the buckets rise, and the last one, +Inf, equals the count. */
 function checkHistogram(name: string, samples: readonly Sample[]): void {
   const series = new Map<string, Sample[]>();
   for (const sample of samples) {

@@ -1,19 +1,19 @@
-// One MongoDB for the whole test run: the one of MONGODB_URI, else an embedded one-node replica set.
+// One MongoDB for each test process: MONGODB_URI, or an embedded replica set with one node.
 import mongoose from 'mongoose';
 import { startMongod, type EmbeddedMongod } from '@chronos/mongod';
 import { dropDatabases } from './database.js';
 
 const SLOW_START_MS = 5_000;
 
-// Whatever the shell has: the tests are no production, and the embedded MongoDB refuses to be.
+// Overrides the shell: the embedded MongoDB does not start in production.
 process.env['NODE_ENV'] = 'test';
 
 let embedded: EmbeddedMongod | undefined;
 
 export async function mochaGlobalSetup(): Promise<void> {
-  const given = process.env['MONGODB_URI'];
-  if (given) {
-    process.env['CHRONOS_TEST_URI'] = given;
+  const uri = process.env['MONGODB_URI'];
+  if (uri) {
+    process.env['CHRONOS_TEST_URI'] = uri;
     return;
   }
   const startedAt = performance.now();
@@ -21,11 +21,11 @@ export async function mochaGlobalSetup(): Promise<void> {
   const took = performance.now() - startedAt;
   if (took > SLOW_START_MS) console.log(`MongoDB took ${(took / 1000).toFixed(1)} s to start`);
   process.env['CHRONOS_TEST_URI'] = embedded.uri;
-  await keepWhatExpired(embedded.uri);
+  await disableTtl(embedded.uri);
 }
 
-/** Tests move clocks by hand: what expired by the server's own clock must not vanish while they look at it. */
-async function keepWhatExpired(uri: string): Promise<void> {
+/** With a manual clock, documents of a test may already be expired by the clock of the server, which would delete them. */
+async function disableTtl(uri: string): Promise<void> {
   const connection = await mongoose.createConnection(uri).asPromise();
   await connection.getClient().db('admin').command({ setParameter: 1, ttlMonitorEnabled: false });
   await connection.destroy();

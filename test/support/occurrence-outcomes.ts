@@ -4,13 +4,13 @@ import type { PendingSkip, SkipReason } from '../../src/domain/schedule/schedule
 import type { Collections } from '../../src/store/schema/collections.js';
 import { instantsOf } from './calendar-oracle.js';
 
-/** What became of an occurrence: a job, one that waits in line to become a job, or the reason it was skipped for. */
+/** The outcome of an occurrence: it has a job, it is planned and waits for the current run, or the reason why it was skipped. */
 export type OccurrenceOutcome = 'job' | 'waiting' | SkipReason;
 
-export interface RecordedOccurrences {
+interface RecordedOccurrences {
   /** The occurrences that have a job. */
   jobs: readonly Date[];
-  /** Those that are decided and wait for their turn. */
+  /** The occurrences that are planned but have no job yet. */
   waiting?: readonly Date[];
   skips: readonly Pick<PendingSkip, 'at' | 'until' | 'count' | 'reason'>[];
 }
@@ -19,14 +19,13 @@ export interface RecordedOccurrences {
 export interface Span {
   after: Date;
   until: Date;
-  /** Default: the stored one, which may have changed since. */
+  /** Default: the rule of the stored schedule. */
   rule?: Rule;
 }
 
 /**
- * Jobs and recorded skips together are the calendar: each occurrence has exactly one fate, and nothing was made or
- * skipped besides. The calendar comes from the oracle, which shares no code with what is tested. Returns the fates in
- * order.
+ * Asserts that every occurrence of the calendar has exactly one outcome, and that there is no job or skip for another
+ * time. The calendar comes from the oracle, which shares no code with src. Returns the outcomes in order.
  */
 export function outcomesOf(
   calendar: readonly number[],
@@ -34,26 +33,26 @@ export function outcomesOf(
 ): OccurrenceOutcome[] {
   const known = new Set(calendar);
   const found = new Map<number, OccurrenceOutcome[]>(calendar.map((at) => [at, []]));
-  const give = (at: number, fate: OccurrenceOutcome): void => {
-    assert.ok(known.has(at), `${show(at)} is no occurrence, but has a ${fate}`);
-    found.get(at)?.push(fate);
+  const add = (at: number, outcome: OccurrenceOutcome): void => {
+    assert.ok(known.has(at), `${show(at)} is not an occurrence, but has the outcome ${outcome}`);
+    found.get(at)?.push(outcome);
   };
-  for (const at of jobs) give(at.getTime(), 'job');
-  for (const at of waiting) give(at.getTime(), 'waiting');
+  for (const at of jobs) add(at.getTime(), 'job');
+  for (const at of waiting) add(at.getTime(), 'waiting');
   for (const { at, until, count, reason } of skips) {
     const covered = calendar.filter((instant) => instant >= at.getTime() && instant < until.getTime());
     if (count !== null) assert.equal(covered.length, count, `skips counted from ${show(at.getTime())}`);
-    for (const instant of covered) give(instant, reason);
+    for (const instant of covered) add(instant, reason);
   }
-  return [...found].map(([at, given]) => {
-    const [fate] = given;
-    assert.ok(fate !== undefined, `nobody accounts for ${show(at)}`);
-    assert.equal(given.length, 1, `${show(at)} is accounted for more than once: ${given.join(', ')}`);
-    return fate;
+  return [...found].map(([at, outcomes]) => {
+    const [outcome] = outcomes;
+    assert.ok(outcome !== undefined, `${show(at)} has no outcome`);
+    assert.equal(outcomes.length, 1, `${show(at)} has several outcomes: ${outcomes.join(', ')}`);
+    return outcome;
   });
 }
 
-/** The same for a schedule as it is in the database, with what only jobs can tell: their ids and their times. */
+/** The same for a stored schedule with its jobs and skips. Also checks that the id of each job is its occurrence. */
 export async function loadOutcomes(
   c: Collections,
   scheduleId: string,
@@ -78,12 +77,12 @@ export async function loadOutcomes(
   });
 }
 
-/** How many of each, for long periods. */
+/** The number of occurrences with each outcome. */
 export function countOutcomes(
-  given: readonly OccurrenceOutcome[],
+  outcomes: readonly OccurrenceOutcome[],
 ): Partial<Record<OccurrenceOutcome, number>> {
   const counts: Partial<Record<OccurrenceOutcome, number>> = {};
-  for (const fate of given) counts[fate] = (counts[fate] ?? 0) + 1;
+  for (const outcome of outcomes) counts[outcome] = (counts[outcome] ?? 0) + 1;
   return counts;
 }
 

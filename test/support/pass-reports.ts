@@ -17,13 +17,13 @@ export function entryOf({ entries }: PassReport, name: string): PassEntry {
   return found[0]!;
 }
 
-/** A handler, and the ids of the jobs it ran for. */
+/** A handler that records the ids of its jobs. */
 export function recorder(): { ran: string[]; note: (payload: unknown, job: { id: string }) => void } {
   const ran: string[] = [];
   return { ran, note: (_, { id }) => void ran.push(id) };
 }
 
-/** Signals that fire at the latest when the test is over, so that no handler waits for ever. */
+/** Signals that fire after the test at the latest, so that no handler waits forever. */
 export function useSignals(): () => ReturnType<typeof signal<void>> {
   const made: ReturnType<typeof signal<void>>[] = [];
   afterEach(() => {
@@ -36,13 +36,13 @@ export function useSignals(): () => ReturnType<typeof signal<void>> {
   };
 }
 
-/** A pass that goes on while the test does something else. */
+/** For a pass that the test awaits later: a rejection in the meantime is not unhandled. */
 export function inBackground(pass: Promise<PassReport>): Promise<PassReport> {
   pass.catch(() => undefined);
   return pass;
 }
 
-/** A first pass stores the definitions; a minute later they are due. */
+/** The first pass stores the definitions; the second one, a minute later, finds them due. */
 export async function secondPass(scheduler: Scheduler, clock: ManualClock): Promise<PassReport> {
   await scheduler.runOnce();
   clock.advance(MINUTE);

@@ -5,7 +5,7 @@ export interface QueryStats {
   command: string;
   keys: number;
   documents: number;
-  /** Of the plan that was executed, from the outside in. */
+  /** Of the executed plan, outermost first. */
   stages: string[];
 }
 
@@ -15,7 +15,7 @@ interface Stage {
   inputStages?: Stage[];
 }
 
-/** Runs the operation itself under the server's profiler: what is measured is what a process sends. */
+/** Runs the operation under the profiler of the server, and returns its queries on these collections. */
 export async function profileQueries(
   database: TestDatabase,
   collections: readonly string[],
@@ -28,10 +28,10 @@ export async function profileQueries(
   await operation();
   await db.command({ profile: 0 });
   const ns = { $in: collections.map((name) => `${db.databaseName}.${name}`) };
-  return (await db.collection('system.profile').find({ ns }).toArray()).map(workOf);
+  return (await db.collection('system.profile').find({ ns }).toArray()).map(toStats);
 }
 
-function workOf(entry: mongo.Document): QueryStats {
+function toStats(entry: mongo.Document): QueryStats {
   return {
     command: entry['op'] as string,
     keys: Number(entry['keysExamined'] ?? 0),

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import mongoose, { type Connection } from 'mongoose';
 import { startMongod } from '@chronos/mongod';
 
-export interface Privilege {
+interface Privilege {
   resource: { db: string; collection: string };
   actions: string[];
 }
@@ -14,7 +14,7 @@ export const ROLES = JSON.parse(
 
 const SUPERUSER = { name: 'root', password: 'p@ss w/ord' };
 
-/** A replica set of its own where nobody may do anything without a role. */
+/** A separate replica set with access control. */
 export class SecuredDatabase {
   private constructor(
     readonly superuser: Connection,
@@ -43,14 +43,14 @@ export class SecuredDatabase {
     return uri.href;
   }
 
-  /** From now on the server keeps what is written, by whom. */
+  /** Turns on the profiler for writes. */
   async recordWrites(): Promise<void> {
     await this.superuser.createCollection('system.profile', { capped: true, size: 64 * 1024 * 1024 });
     const filter = { op: { $in: ['insert', 'update', 'remove', 'command'] } };
     await this.superuser.db?.command({ profile: 1, filter });
   }
 
-  /** What a user has written since, as `collection: action`, sorted. */
+  /** The writes of a user since `recordWrites`, as `collection: action`, sorted. */
   async writesOf(name: string): Promise<string[]> {
     const entries = await this.superuser
       .collection<ProfileEntry>('system.profile')

@@ -1,4 +1,4 @@
-/** Numbers in [0, 1) that are the same in every run: mulberry32. */
+/** Random numbers in [0, 1) that are the same in every run (mulberry32). */
 export function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {

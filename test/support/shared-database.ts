@@ -1,7 +1,7 @@
 import type { AnyPayloads, Scheduler, SchedulerOptions } from '../../src/index.js';
 import { TestDatabase } from './database.js';
 
-/** One database for all tests of a file, emptied between them: much quicker than one for each. */
+/** One database for all tests of a file, cleared after each: much quicker than a new one for each. */
 class SharedDatabase extends TestDatabase {
   readonly #opened: Scheduler<object>[] = [];
 
@@ -22,7 +22,7 @@ class SharedDatabase extends TestDatabase {
   }
 }
 
-/** Call inside a `describe`. For tests that leave indexes and validators as they are. */
+/** Call inside a `describe`. For tests that do not change indexes or validators. */
 export function useSharedDatabase(): TestDatabase {
   const database = new SharedDatabase();
   before(() => database.open());

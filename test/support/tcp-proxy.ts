@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
-/** A way to a server that can be cut: connections are lost, and new ones are refused, until it is mended. */
+/** A TCP proxy. After `cut`, connections are broken and new ones fail, until `restore`. */
 export class TcpProxy {
   readonly #target: { host: string; port: number };
   readonly #sockets = new Set<Socket>();
@@ -12,13 +12,13 @@ export class TcpProxy {
     this.#target = { host, port };
   }
 
-  /** Takes a port, and refuses everybody. */
+  /** Chooses a port on which connections fail until `restore`. */
   async reserve(): Promise<void> {
-    await this.mend();
+    await this.restore();
     await this.cut();
   }
 
-  async mend(): Promise<void> {
+  async restore(): Promise<void> {
     this.#server = createServer((incoming) => {
       const outgoing = connect(this.#target);
       for (const socket of [incoming, outgoing]) {

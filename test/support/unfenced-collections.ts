@@ -5,8 +5,8 @@ import type { Collections } from '../../src/store/schema/collections.js';
 type Filter = Record<string, unknown>;
 
 /**
- * Collections whose writes to jobs lost their fence filter: whatever guards a write by the lock token is taken
- * out on its way to the server. A store on them behaves like the systems that match by id only.
+ * Collections that remove the lock token from the filter of every write to jobs. A store on them behaves like a system
+ * that matches jobs by id only.
  */
 export function withoutFence(collections: Collections): Collections {
   const jobs = new Proxy(collections.jobs, {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Asks again until the answer is true: for the state of a database, which sends no signal. */
+/** Polls until the condition holds. For state that emits no event, such as documents. */
 export async function waitUntil(what: string, holds: () => Promise<boolean>, limit = 60_000): Promise<void> {
   const end = performance.now() + limit;
   while (!(await holds())) {

@@ -21,9 +21,10 @@ export interface Exit {
 
 const alive = new Set<WorkerProcess>();
 
-/** A real `node dist/worker.js`, with its log as something to wait for. */
+/** A process of `node dist/worker.js`. Tests can wait for lines of its log. */
 export class WorkerProcess {
   readonly id: string;
+  /** Resolves when the process has exited and its whole output was read. */
   readonly exited: Promise<Exit>;
   readonly lines: LogLine[] = [];
   stderr = '';
@@ -35,7 +36,7 @@ export class WorkerProcess {
     this.#child = spawn(process.execPath, ['dist/worker.js'], {
       cwd: ROOT,
       stdio: ['ignore', 'pipe', 'pipe'],
-      // Nothing of the developer's own environment or .env file.
+      // The developer's environment and .env file have no effect.
       env: {
         PATH: process.env['PATH'],
         WORKER_ID: id,
@@ -46,28 +47,28 @@ export class WorkerProcess {
       },
     });
     alive.add(this);
-    this.exited = once(this.#child, 'exit').then(([code, signal]: unknown[]) => {
+    this.exited = once(this.#child, 'close').then(([code, signal]: unknown[]) => {
       alive.delete(this);
       return { code, signal } as Exit;
     });
     this.#child.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
     if (this.#child.stdout !== null)
-      createInterface(this.#child.stdout).on('line', (line) => this.#hear(line));
+      createInterface(this.#child.stdout).on('line', (line) => this.#append(line));
   }
 
-  /** Started, connected and working. Rejects when it ends before. */
+  /** Resolves when the worker is running. Rejects if it exits before. */
   static async start(id: string, env: Record<string, string>): Promise<WorkerProcess> {
     const worker = new WorkerProcess(id, env);
     await Promise.race([
       worker.line(({ state }) => state === 'Running'),
       worker.exited.then(({ code }) =>
-        Promise.reject(new Error(`worker ${id} ended with ${String(code)}: ${worker.stderr}`)),
+        Promise.reject(new Error(`worker ${id} exited with ${String(code)}: ${worker.stderr}`)),
       ),
     ]);
     return worker;
   }
 
-  /** The first line, past or future, that matches. */
+  /** Resolves with the first line that matches, also one from before this call. */
   line(matches: (line: LogLine) => boolean): Promise<LogLine> {
     const past = this.lines.find(matches);
     if (past !== undefined) return Promise.resolve(past);
@@ -83,7 +84,7 @@ export class WorkerProcess {
     await this.exited;
   }
 
-  #hear(text: string): void {
+  #append(text: string): void {
     const line = JSON.parse(text) as LogLine;
     this.lines.push(line);
     this.#watchers = this.#watchers.filter(({ matches, resolve }) => {

@@ -11,30 +11,35 @@ interface Package {
 const ROOT = new URL('../..', import.meta.url);
 
 describe('the package', () => {
-  const described = JSON.parse(read('package.json')) as Package;
+  const manifest = JSON.parse(read('package.json')) as Package;
 
-  it('contains what it exports and runs, and nothing else', () => {
-    const answer = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+  it('contains its exports and commands, compiled sources, and nothing else', () => {
+    const output = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
       cwd: ROOT,
       stdio: ['ignore', 'pipe', 'ignore'],
     }).toString();
-    const [pack] = JSON.parse(answer) as { files: { path: string }[] }[];
+    const [pack] = JSON.parse(output) as { files: { path: string }[] }[];
     const paths = pack?.files.map(({ path }) => path) ?? [];
-    const wanted = [
-      ...Object.values(described.exports).flatMap((targets) => Object.values(targets)),
-      ...Object.values(described.bin),
+    const entryPoints = [
+      ...Object.values(manifest.exports).flatMap((targets) => Object.values(targets)),
+      ...Object.values(manifest.bin),
     ];
-    for (const path of wanted)
-      assert.ok(paths.includes(path.replace(/^\.\//, '')), `${path} is in the package`);
-    const others = paths.filter((path) => !path.startsWith('dist/src/'));
-    assert.deepEqual(others.sort(), ['README.md', 'dist/worker.d.ts', 'dist/worker.js', 'package.json']);
+    for (const path of entryPoints)
+      assert.ok(paths.includes(path.replace(/^\.\//, '')), `${path} is missing`);
+    const outsideSources = paths.filter((path) => !path.startsWith('dist/src/'));
+    assert.deepEqual(outsideSources.sort(), [
+      'README.md',
+      'dist/worker.d.ts',
+      'dist/worker.js',
+      'package.json',
+    ]);
   });
 
   it('is compiled before it is packed, also in a fresh clone', () => {
-    assert.match(described.scripts['prepack'] ?? '', /prepare\.mjs --build/);
+    assert.match(manifest.scripts['prepack'] ?? '', /prepare\.mjs --build/);
   });
 
-  it('has no overrides, which do not apply for those who install it', () => {
-    assert.ok(!('overrides' in described));
+  it('has no overrides, which npm ignores in dependencies', () => {
+    assert.ok(!('overrides' in manifest));
   });
 });

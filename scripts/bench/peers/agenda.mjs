@@ -18,9 +18,9 @@ export async function clear(url) {
 export async function enqueue(url, total) {
   const agenda = new Agenda({ backend: new MongoBackend({ address: url }) });
   await agenda.ready;
-  // It takes one job at a time.
-  for (const some of payloads(total, AT_ONCE)) {
-    await Promise.all(some.map((data) => agenda.now('noop', data)));
+  // It has no bulk insert.
+  for (const chunk of payloads(total, AT_ONCE)) {
+    await Promise.all(chunk.map((data) => agenda.now('noop', data)));
   }
   await agenda.stop();
 }
@@ -35,10 +35,10 @@ export async function work(url, concurrency, tally) {
   let stopping = false;
   agenda.define('noop', async ({ attrs }) => tally.started(attrs.data.index));
   agenda.on('complete', () => tally.completed());
-  // When it stops, it closes the connection under a query of its own.
+  // While it stops, it closes the connection during one of its own queries.
   agenda.on('error', (error) => stopping || console.error(error));
   await agenda.start();
-  await tally.over();
+  await tally.whenCompleted();
   return () => {
     stopping = true;
     return agenda.stop();

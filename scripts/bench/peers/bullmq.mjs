@@ -16,8 +16,8 @@ export async function clear(url) {
 
 export async function enqueue(url, total) {
   const queue = new Queue(QUEUE, { connection: { url } });
-  for (const some of payloads(total, CHUNK)) {
-    await queue.addBulk(some.map((data) => ({ name: 'noop', data })));
+  for (const chunk of payloads(total, CHUNK)) {
+    await queue.addBulk(chunk.map((data) => ({ name: 'noop', data })));
   }
   await queue.close();
 }
@@ -27,6 +27,6 @@ export async function work(url, concurrency, tally) {
   const worker = new Worker(QUEUE, handler, { connection: { url }, concurrency });
   worker.on('completed', () => tally.completed());
   worker.on('error', console.error);
-  await tally.over();
+  await tally.whenCompleted();
   return () => worker.close();
 }

@@ -1,5 +1,5 @@
-// One process of a peer, forked by the benchmark for one task. Its clock starts when it is told to go: the code
-// is loaded by then, and nothing is connected.
+// One process of a peer, forked by the benchmark for one task. Its clock starts with the message `go`: by then the code is
+// loaded, but nothing is connected.
 import { Tally } from './tally.mjs';
 
 const { peer, task, url, jobs, concurrency } = JSON.parse(process.argv[2]);
@@ -16,9 +16,10 @@ const tasks = {
     const tally = new Tally(jobs);
     const stop = await work(url, concurrency, tally);
     const { milliseconds } = tally;
-    // A job that starts once more would do so while the worker is still there.
+    // Before counting: until the worker has stopped, jobs may start a second time.
     await stop();
-    return { milliseconds, twice: tally.twice, missed: tally.missed, settings: settings(concurrency) };
+    const { startedTwice, missed } = tally;
+    return { milliseconds, startedTwice, missed, settings: settings(concurrency) };
   },
 
   async clear() {
@@ -28,7 +29,7 @@ const tasks = {
 };
 
 process.once('message', async () => {
-  // Some peers keep timers that would hold the process for long.
+  // Some peers leave timers that would keep the process alive.
   process.send({ report: await tasks[task]() }, () => process.exit());
 });
 process.send('loaded');

@@ -1,9 +1,9 @@
 import { Logger, makeWorkerUtils, run, WorkerPreset } from 'graphile-worker';
-import { connect, query, settle } from './postgres-client.mjs';
+import { connect, query, vacuum } from './postgres-client.mjs';
 import { payloads } from './tally.mjs';
 
 const CHUNK = 1000;
-/** The settings with which its documentation measures, at another concurrency. */
+/** The settings of the benchmark in its documentation, except for the concurrency. */
 const BATCHING = { localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 };
 
 export const settings = (concurrency) =>
@@ -20,11 +20,11 @@ export async function clear(url) {
 export async function enqueue(url, total) {
   const utils = await makeWorkerUtils({ connectionString: url, logger });
   await utils.migrate();
-  for (const some of payloads(total, CHUNK)) {
-    await utils.addJobs(some.map((payload) => ({ identifier: 'noop', payload })));
+  for (const chunk of payloads(total, CHUNK)) {
+    await utils.addJobs(chunk.map((payload) => ({ identifier: 'noop', payload })));
   }
   await utils.release();
-  await settle(url);
+  await vacuum(url);
 }
 
 export async function work(url, concurrency, tally) {
@@ -38,9 +38,9 @@ export async function work(url, concurrency, tally) {
     crontab: '',
     noHandleSignals: true,
   });
-  // Its events come before the batch is written.
+  // It emits its events before the batch is written.
   const client = await connect(url);
-  await tally.overInDatabase(async () => {
+  await tally.whenCompletedInDatabase(async () => {
     const { rows } = await client.query('select count(*)::int as unfinished from graphile_worker.jobs');
     return rows[0].unfinished;
   });

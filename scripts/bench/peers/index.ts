@@ -1,4 +1,4 @@
-// The same jobs with other schedulers, each at the best settings that its documentation names.
+// The same jobs with other schedulers, each with the best settings from its documentation.
 import { install, versionOf } from './install.js';
 import { startPostgres } from './postgres.js';
 import { perform, type WorkReport } from './processes.js';
@@ -6,7 +6,7 @@ import { startRedis } from './redis.js';
 import type { Server } from './server-process.js';
 
 export interface PeerOptions {
-  /** Agenda works on this server, in a database of its own. */
+  /** Agenda uses this server, with its own database. */
   mongoUri: string;
   jobs: number;
   concurrency: number;
@@ -18,17 +18,11 @@ export interface PeerFigures {
   peer: string;
   version: string;
   settings: string;
-  /** Of one run: fewer than asked for when the peer is slow. */
+  /** Jobs per run: fewer than requested if the peer is slow. */
   jobs: number;
-  /** The median of the runs. */
-  jobsPerSecond: number;
+  /** Jobs per second of each run. */
   runs: number[];
-  /** Over all runs. */
-  twice: number;
-  missed: number;
 }
-
-export type PeerResult = PeerFigures | { peer: string; skipped: string };
 
 interface Peer {
   name: string;
@@ -43,22 +37,22 @@ interface Group {
 }
 
 const DATABASE = 'chronos_bench_agenda';
-/** A run of a slow peer takes about so long. */
-const RUN_SECONDS = 6;
-const LONGEST_RUN_SECONDS = 8;
-const FEWEST_JOBS = 1000;
+/** A peer that needs longer than this gets fewer jobs … */
+const MAX_RUN_SECONDS = 8;
+/** … as many as it runs in about this time … */
+const REDUCED_RUN_SECONDS = 6;
+/** … but at least this many. */
+const MIN_JOBS = 1000;
 
-export async function runPeers(options: PeerOptions): Promise<PeerResult[]> {
+/** Measures every peer whose server is installed; logs which ones are skipped. */
+export async function runPeers(options: PeerOptions): Promise<PeerFigures[]> {
   const { log } = options;
   await install(log);
-  const results: PeerResult[] = [];
+  const results: PeerFigures[] = [];
   for (const { peers, start, missing } of groups(options.mongoUri)) {
     const server = await start();
     if (server === undefined) {
-      for (const { name } of peers) {
-        log(`${name} is skipped: ${missing}`);
-        results.push({ peer: name, skipped: missing });
-      }
+      for (const { name } of peers) log(`${name} is skipped: ${missing}`);
       continue;
     }
     try {
@@ -71,7 +65,7 @@ export async function runPeers(options: PeerOptions): Promise<PeerResult[]> {
 }
 
 function groups(mongoUri: string): Group[] {
-  // Not a job for URL, which knows nothing of several hosts.
+  // Not with URL, which does not support several hosts.
   const mongo = mongoUri.replace(/^([^/]+\/\/[^/?]+)(\/[^?]*)?/, `$1/${DATABASE}`);
   return [
     {
@@ -90,7 +84,7 @@ function groups(mongoUri: string): Group[] {
         { name: 'graphile-worker', module: 'graphile-worker', packages: ['graphile-worker'] },
       ],
       start: startPostgres,
-      missing: 'initdb and postgres are not on the machine (apt-get install postgresql)',
+      missing: 'initdb and postgres are not installed (apt-get install postgresql)',
     },
   ];
 }
@@ -103,16 +97,16 @@ async function measure(peer: Peer, url: string, options: PeerOptions): Promise<P
     const report = await perform({ ...task, task: 'work' });
     return { ...report, perSecond: ((jobs - report.missed) / report.milliseconds) * 1000 };
   };
-  const trial = await run(FEWEST_JOBS);
-  const tooMany = options.jobs / trial.perSecond > LONGEST_RUN_SECONDS;
-  const jobs = tooMany ? Math.max(FEWEST_JOBS, roundedDown(trial.perSecond * RUN_SECONDS)) : options.jobs;
-  const reports = [];
+  const trial = await run(MIN_JOBS);
+  const isSlow = options.jobs / trial.perSecond > MAX_RUN_SECONDS;
+  const jobs = isSlow ? Math.max(MIN_JOBS, roundDown(trial.perSecond * REDUCED_RUN_SECONDS)) : options.jobs;
+  const runs: number[] = [];
   for (let index = 0; index < options.runs; index++) {
-    const report = await run(jobs);
-    const { perSecond, twice, missed } = report;
-    const faults = twice + missed > 0 ? ` (${twice} started twice, ${missed} missed)` : '';
-    log(`${peer.name}: ${jobs} jobs, ${Math.round(perSecond)} a second${faults}`);
-    reports.push(report);
+    const { perSecond, startedTwice, missed } = await run(jobs);
+    const problems =
+      startedTwice + missed > 0 ? ` (${startedTwice} started twice, ${missed} not completed)` : '';
+    log(`${peer.name}: ${jobs} jobs, ${Math.round(perSecond)} per second${problems}`);
+    runs.push(perSecond);
   }
   await perform({ peer: peer.module, task: 'clear', url, jobs: 0, concurrency });
   return {
@@ -120,23 +114,10 @@ async function measure(peer: Peer, url: string, options: PeerOptions): Promise<P
     version: peer.packages.map((name) => versionOf(name)).join(' with backend '),
     settings: trial.settings,
     jobs,
-    jobsPerSecond: median(reports.map(({ perSecond }) => perSecond)),
-    runs: reports.map(({ perSecond }) => perSecond),
-    twice: sum(reports.map(({ twice }) => twice)),
-    missed: sum(reports.map(({ missed }) => missed)),
+    runs,
   };
 }
 
-function roundedDown(jobs: number): number {
+function roundDown(jobs: number): number {
   return Math.floor(jobs / 100) * 100;
-}
-
-function median(values: number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length / 2;
-  return ((sorted[Math.ceil(middle) - 1] ?? NaN) + (sorted[Math.floor(middle)] ?? NaN)) / 2;
-}
-
-function sum(values: number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

@@ -1,5 +1,5 @@
 import PgBoss from 'pg-boss';
-import { query, settle } from './postgres-client.mjs';
+import { query, vacuum } from './postgres-client.mjs';
 import { payloads } from './tally.mjs';
 
 const QUEUE = 'bench';
@@ -16,9 +16,9 @@ export async function clear(url) {
 export async function enqueue(url, total) {
   const boss = await start(url);
   await boss.createQueue(QUEUE);
-  for (const some of payloads(total, CHUNK)) await boss.insert(some.map((data) => ({ name: QUEUE, data })));
+  for (const chunk of payloads(total, CHUNK)) await boss.insert(chunk.map((data) => ({ name: QUEUE, data })));
   await boss.stop();
-  await settle(url);
+  await vacuum(url);
 }
 
 export async function work(url, concurrency, tally) {
@@ -28,11 +28,11 @@ export async function work(url, concurrency, tally) {
     for (let from = 0; from < jobs.length; from += concurrency) {
       await Promise.all(jobs.slice(from, from + concurrency).map(handler));
     }
-    // Otherwise it waits for the rest of its polling interval, although there is more to do.
+    // Otherwise it waits for the rest of its polling interval, although more jobs are waiting.
     boss.notifyWorker(worker);
   });
-  // It does not say when the batch is written.
-  await tally.overInDatabase(() => boss.getQueueSize(QUEUE, { before: 'completed' }));
+  // It does not report when the batch is written.
+  await tally.whenCompletedInDatabase(() => boss.getQueueSize(QUEUE, { before: 'completed' }));
   return () => boss.stop({ graceful: false });
 }
 

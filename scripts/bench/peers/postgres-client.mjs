@@ -13,9 +13,9 @@ export async function query(url, text) {
 }
 
 /**
- * What autovacuum does within a minute. Before that the planner knows nothing about the table, and a batch of
- * pg-boss takes several times as long.
+ * Autovacuum would do this within a minute. Without it the planner has no statistics, and a batch of pg-boss takes several
+ * times as long.
  */
-export async function settle(url) {
+export async function vacuum(url) {
   await query(url, 'vacuum analyze');
 }

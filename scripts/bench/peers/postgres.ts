@@ -10,15 +10,15 @@ const run = promisify(execFile);
 
 const FIRST_PORT = 5490;
 const USER = 'bench';
-/** Debian keeps the server's programs here, one folder per version, and not on the PATH. */
+/** Debian installs the programs of the server here, in one folder per version, and not on the PATH. */
 const VERSIONS = '/usr/lib/postgresql';
 
-/** A PostgreSQL with its own settings, which are durable; undefined when none is installed. */
+/** Starts a PostgreSQL with its default settings, which are durable; undefined if none is installed. */
 export async function startPostgres(): Promise<Server | undefined> {
   const initdb = await findServerProgram('initdb');
   const file = await findServerProgram('postgres');
   if (initdb === undefined || file === undefined) return undefined;
-  const account = await unprivileged();
+  const account = await findUnprivilegedAccount();
   const folder = await mkdtemp(path.join(tmpdir(), 'chronos-postgres-'));
   try {
     if (account.uid !== undefined) await chown(folder, account.uid, account.gid ?? account.uid);
@@ -58,7 +58,7 @@ async function findServerProgram(name: string): Promise<string | undefined> {
 }
 
 /** PostgreSQL refuses to run as root. */
-async function unprivileged(): Promise<Account> {
+async function findUnprivilegedAccount(): Promise<Account> {
   if (process.getuid?.() !== 0) return {};
   for (const name of ['postgres', 'nobody']) {
     try {

@@ -12,14 +12,16 @@ export interface Task {
 }
 
 export interface WorkReport {
-  /** From before it connects to the last completion. */
+  /** From before it connects to the last completed job. */
   milliseconds: number;
-  twice: number;
+  /** Additional starts of jobs that had already started. */
+  startedTwice: number;
+  /** Jobs that were not completed. */
   missed: number;
   settings: string;
 }
 
-/** Does the task in a process of its own. */
+/** Runs the task in a new process. */
 export function perform(task: Task & { task: 'work' }): Promise<WorkReport>;
 export function perform(task: Task): Promise<unknown>;
 export function perform(task: Task): Promise<unknown> {
@@ -28,14 +30,14 @@ export function perform(task: Task): Promise<unknown> {
       execArgv: [],
       env: { ...process.env, NODE_ENV: 'production' },
     });
-    let answer: { report: unknown } | undefined;
+    let reply: { report: unknown } | undefined;
     child.on('message', (message: 'loaded' | { report: unknown }) => {
       if (message === 'loaded') child.send('go');
-      else answer = message;
+      else reply = message;
     });
     child.once('error', reject);
     child.once('exit', (code) => {
-      if (answer) resolve(answer.report);
+      if (reply) resolve(reply.report);
       else reject(new Error(`${task.peer}: the process for '${task.task}' exited with ${String(code)}`));
     });
   });

@@ -6,7 +6,7 @@ import { findProgram, startProcess, type Server } from './server-process.js';
 
 const FIRST_PORT = 6390;
 
-/** A Redis that writes its log of commands to disk once a second; undefined when none is installed. */
+/** Starts a Redis that syncs its append-only file to disk once per second; undefined if none is installed. */
 export async function startRedis(): Promise<Server | undefined> {
   const file = await findProgram('redis-server');
   if (file === undefined) return undefined;

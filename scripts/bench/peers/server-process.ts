@@ -16,16 +16,16 @@ export interface Account {
 interface Command {
   file: string;
   args: string[];
-  /** Its data; removed when it stops. */
+  /** Contains its data; removed when it stops. */
   folder: string;
   account?: Account;
-  /** What it writes when it can be used. */
+  /** Its output contains this when it accepts connections. */
   ready: string;
-  /** Ends it without waiting for its clients. */
+  /** Stops it without waiting for its clients. */
   signal: NodeJS.Signals;
 }
 
-/** Starts a server and resolves, when it can be used, to what stops it and removes its data. */
+/** Starts a server. Resolves when it accepts connections, to a function that stops it and removes its data. */
 export async function startProcess(command: Command): Promise<() => Promise<void>> {
   const { file, args, folder, account, ready, signal } = command;
   const child = spawn(file, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'], ...account });
@@ -41,18 +41,18 @@ export async function startProcess(command: Command): Promise<() => Promise<void
     process.off('exit', discard);
     discard();
   };
-  let written = '';
+  let output = '';
   try {
     await new Promise<void>((resolve, reject) => {
       const listen = (chunk: Buffer): void => {
-        written += chunk.toString();
-        if (written.includes(ready)) resolve();
+        output += chunk.toString();
+        if (output.includes(ready)) resolve();
       };
       child.stdout.on('data', listen);
       child.stderr.on('data', listen);
       child.once('error', reject);
       child.once('exit', () => {
-        reject(new Error(`${path.basename(file)} did not start:\n${written}`));
+        reject(new Error(`${path.basename(file)} did not start:\n${output}`));
       });
     });
   } catch (error) {
@@ -60,8 +60,8 @@ export async function startProcess(command: Command): Promise<() => Promise<void
     discard();
     throw error;
   }
-  // What it writes from now on still has to be read, or the pipe fills up.
-  for (const output of [child.stdout, child.stderr]) output.removeAllListeners('data').resume();
+  // Later output still has to be read, otherwise the pipe fills up.
+  for (const stream of [child.stdout, child.stderr]) stream.removeAllListeners('data').resume();
   return stop;
 }
 
@@ -75,7 +75,7 @@ export async function findProgram(
       await access(candidate, constants.X_OK);
       return candidate;
     } catch {
-      // The next one.
+      // Not in this folder.
     }
   }
   return undefined;

@@ -1,14 +1,14 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** A peer that has done nothing for so long will not do the rest. */
+/** If nothing happens for this long, the remaining jobs count as missed. */
 const GIVE_UP_MS = 20_000;
-const LOOK_MS = 5;
+const POLL_MS = 5;
 
-/** Notes what a worker does with jobs that are numbered from 0. Its clock runs from the beginning. */
+/** Counts the starts and completions of jobs that are numbered from 0. Its clock starts with the constructor. */
 export class Tally {
   #since = performance.now();
-  #changed = this.#since;
+  #lastChange = this.#since;
   #total;
   #starts;
   #started = 0;
@@ -19,40 +19,40 @@ export class Tally {
     this.#starts = new Uint16Array(total);
   }
 
-  /** To be called by the handler. */
+  /** Call it in the handler. */
   started(index) {
     if (this.#starts[index]++ === 0) this.#started++;
-    this.#changed = performance.now();
+    this.#lastChange = performance.now();
   }
 
-  /** To be called when the peer has written down that a job is done. */
+  /** Call it when the peer has stored that a job is completed. */
   completed(count = 1) {
     this.#completed += count;
-    this.#changed = performance.now();
+    this.#lastChange = performance.now();
   }
 
-  /** Resolves when every job is done, or nothing happens any more. */
-  async over() {
-    await this.#until(() => this.#completed >= this.#total);
+  /** Resolves when every job is completed, or when nothing happens any more. */
+  async whenCompleted() {
+    await this.#waitUntil(() => this.#completed >= this.#total);
   }
 
-  /** For a peer that does not say when it has written down that a job is done. */
-  async overInDatabase(countUnfinished) {
-    await this.#until(() => this.#started === this.#total);
-    await this.#until(async () => {
-      const news = this.#total - this.#completed - (await countUnfinished());
-      if (news > 0) this.completed(news);
+  /** The same for a peer that does not report when a completion is stored: reads it from the database. */
+  async whenCompletedInDatabase(countUnfinished) {
+    await this.#waitUntil(() => this.#started === this.#total);
+    await this.#waitUntil(async () => {
+      const newlyCompleted = this.#total - this.#completed - (await countUnfinished());
+      if (newlyCompleted > 0) this.completed(newlyCompleted);
       return this.#completed >= this.#total;
     });
   }
 
-  /** Up to the last thing that happened. */
+  /** From the constructor to the last start or completion. */
   get milliseconds() {
-    return this.#changed - this.#since;
+    return this.#lastChange - this.#since;
   }
 
-  /** Starts that were one too many. */
-  get twice() {
+  /** Additional starts of jobs that had already started. */
+  get startedTwice() {
     return this.#starts.reduce((sum, starts) => sum + Math.max(0, starts - 1), 0);
   }
 
@@ -60,14 +60,14 @@ export class Tally {
     return this.#total - Math.min(this.#started, this.#completed);
   }
 
-  async #until(isTrue) {
-    while (!(await isTrue()) && performance.now() - this.#changed < GIVE_UP_MS) await pause(LOOK_MS);
+  async #waitUntil(isMet) {
+    while (!(await isMet()) && performance.now() - this.#lastChange < GIVE_UP_MS) await pause(POLL_MS);
   }
 }
 
-/** The payloads of the jobs, in the chunks in which they are handed over. */
+/** The payloads of the jobs, in chunks. */
 export function* payloads(total, size) {
   for (let from = 0; from < total; from += size) {
-    yield Array.from({ length: Math.min(size, total - from) }, (_, more) => ({ index: from + more }));
+    yield Array.from({ length: Math.min(size, total - from) }, (_, offset) => ({ index: from + offset }));
   }
 }

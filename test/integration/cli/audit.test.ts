@@ -6,8 +6,6 @@ import { runChronos } from '../../support/chronos-command.js';
 import { runChronosInProcess, FakeTerminal } from '../../support/fake-terminal.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 
-type Told = [action: string, target: string | null, details?: object | null];
-
 describe('the audit log of chronos', () => {
   const db = useSharedDatabase();
 
@@ -19,18 +17,16 @@ describe('the audit log of chronos', () => {
 
   const entries = () => db.collections.audit.find().sort({ at: 1, _id: 1 }).toArray();
 
-  async function told(): Promise<Told[]> {
-    return (await entries()).map(({ action, target, counts, filter }) => [action, target, counts ?? filter]);
-  }
-
-  it('has an entry before and after each change of a job, with who made it [B13]', async () => {
+  it('has an entry before and after each change of a job, with the user who made it [B13]', async () => {
     const later = ['--delay', '1h', '--key'];
     const { stdout } = await runChronos(['dispatch', 'mail', ...later, 'a'], { MONGODB_URI: db.uri });
     assert.match(stdout, /Dispatched mail#a/);
     await run('jobs', 'cancel', 'mail#a', 'mail#nope');
     await run('dispatch', 'mail', ...later, 'b');
     await run('jobs', 'hold', '--queue', 'default', '--yes');
-    assert.deepEqual(await told(), [
+    const all = await entries();
+    const summary = all.map(({ action, target, counts, filter }) => [action, target, counts ?? filter]);
+    assert.deepEqual(summary, [
       ['dispatchJob:attempted', null, { taskType: 'mail' }],
       ['dispatchJob', 'mail#a', { taskType: 'mail' }],
       ['cancelJob:attempted', 'mail#a', null],
@@ -42,12 +38,11 @@ describe('the audit log of chronos', () => {
       ['holdJobs:attempted', null, { queue: 'default' }],
       ['holdJobs', null, { matched: 1, changed: 1, requested: 0, refused: 0 }],
     ]);
-    const all = await entries();
     assert.deepEqual(
       [...new Set(all.map(({ who }) => who))],
       [`cli:${userInfo().username}@${hostname()}`, 'cli:ada@here'],
     );
-    // Both entries of a change are told by the id that they share with no other.
+    // The two entries of a change have the same request id.
     assert.equal(new Set(all.map(({ requestId }) => requestId)).size, all.length / 2);
 
     const listed = await run('audit', 'list', '--target', 'mail#a');
@@ -63,11 +58,11 @@ describe('the audit log of chronos', () => {
     assert.equal(await run('audit', 'list', '--who', 'nobody'), 'No entries.\n');
   });
 
-  it('has no entry for a dry run, a rejected confirmation, or a confirmation that nobody could give', async () => {
+  it('has no entry for a dry run, or when the confirmation is rejected or impossible', async () => {
     const scheduler = db.scheduler();
     await scheduler.dispatch('mail', null, { delay: '1h' });
     await scheduler.addSchedule({ id: 's', taskType: 'mail', every: '1h', startsAt: '2026-01-01' });
-    const words = [
+    const commands = [
       ['prune', '--older-than', '1ms', '--dry-run'],
       ['jobs', 'cancel', '--type', 'mail'],
       ['jobs', 'cancel', '--type', 'nobody', '--yes'],
@@ -77,26 +72,23 @@ describe('the audit log of chronos', () => {
       ['schedules', 'update', 's'],
       ['schedules', 'backfill', 's', '--from', '2026-01-01', '--to', '2026-01-02'],
     ];
-    for (const one of words) await runChronosInProcess(one, { MONGODB_URI: db.uri });
+    for (const words of commands) await runChronosInProcess(words, { MONGODB_URI: db.uri });
     const terminal = new FakeTerminal({ MONGODB_URI: db.uri });
     terminal.stdin.write('n\n');
     assert.equal(await runProgram(['schedules', 'remove', 's'], terminal.host), 1);
     assert.deepEqual(await entries(), []);
   });
 
-  it('names changes like the HTTP API, which has a command for each', async () => {
+  it('has the action names of the HTTP API, which has a command for each of its changes', async () => {
     const scheduler = db.scheduler();
-    const finish = async (): Promise<void> => {
-      await scheduler.dispatch('mail');
-      await scheduler.cancel((await scheduler.dispatch('mail', null, { key: 'k' })).id);
-    };
-    await finish();
-    const yes = ['--type', 'mail', '--yes'];
+    await scheduler.dispatch('mail');
+    await scheduler.cancel((await scheduler.dispatch('mail', null, { key: 'k' })).id);
+    const allMail = ['--type', 'mail', '--yes'];
     for (const verb of ['retry', 'hold', 'release', 'cancel']) await run('jobs', verb, 'mail#k');
-    for (const verb of ['hold', 'release', 'cancel']) await run('jobs', verb, ...yes);
-    await run('jobs', 'retry', '--status', 'cancelled', ...yes);
+    for (const verb of ['hold', 'release', 'cancel']) await run('jobs', verb, ...allMail);
+    await run('jobs', 'retry', '--status', 'cancelled', ...allMail);
     await db.collections.jobs.updateMany({}, [{ $set: { status: 'FAILED', finishedAt: '$$NOW' } }]);
-    await run('dead', 'retry', ...yes);
+    await run('dead', 'retry', ...allMail);
     await run('dispatch', 'mail');
     await run('schedules', 'add', 'mail', '--id', 's', '--every', '1h', '--starts-at', '2026-01-01');
     await run('schedules', 'update', 's', '--every', '2h');
@@ -107,8 +99,8 @@ describe('the audit log of chronos', () => {
     await scheduler.operations.cancelJobs({});
     await run('prune', '--older-than', '1ms', '--yes');
 
-    const done = (await entries()).map(({ action }) => action).filter((action) => !action.includes(':'));
+    const completed = (await entries()).map(({ action }) => action).filter((action) => !action.includes(':'));
     const changes = ROUTES.filter(({ audit }) => audit !== undefined).map(({ operationId }) => operationId);
-    assert.deepEqual([...new Set(done)].sort(), changes.sort());
+    assert.deepEqual([...new Set(completed)].sort(), changes.sort());
   });
 });

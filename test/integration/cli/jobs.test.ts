@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { CommandResult } from '../../support/chronos-command.js';
 import { createCliRunner } from '../../support/cli-runner.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 
@@ -9,18 +8,10 @@ const ESCAPES = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/u;
 
 describe('chronos commands for jobs and executions', () => {
   const db = useSharedDatabase();
-  const chronos = createCliRunner();
-  const run = (...words: string[]): Promise<CommandResult> => chronos(words, { MONGODB_URI: db.uri });
+  const { run, runJson } = createCliRunner(() => ({ MONGODB_URI: db.uri }));
 
-  /** The answer of a command that went well, as a program reads it. */
-  async function data<T>(...words: string[]): Promise<T> {
-    const { code, stdout, stderr } = await run(...words, '--json');
-    assert.equal(code, 0, `${words.join(' ')}: ${stderr}${stdout}`);
-    return JSON.parse(stdout) as T;
-  }
-
-  /** One job that completed, one that failed for good with something nasty in its error, two that wait, one of them later. */
-  async function sample() {
+  /** A completed job, a failed one with escape sequences in its error, one that is due in an hour and one that is due. */
+  async function createJobs() {
     const scheduler = db.scheduler();
     const good = await scheduler.dispatch('good', { n: 1 });
     const bad = await scheduler.dispatch('bad');
@@ -43,17 +34,17 @@ describe('chronos commands for jobs and executions', () => {
   }
 
   it('list, show and explain jobs, and escape stored text', async () => {
-    const { good, bad, later, soon } = await sample();
+    const { good, bad, later, soon } = await createJobs();
     const [list, mail, empty, shown, shownBad, why, executions, one, dead] = await Promise.all([
       run('jobs', 'list'),
-      data('jobs', 'list', '--queue', 'mail', '--status', 'scheduled', '--limit', '1'),
+      runJson('jobs', 'list', '--queue', 'mail', '--status', 'scheduled', '--limit', '1'),
       run('jobs', 'list', '--queue', 'nobody'),
-      data('jobs', 'show', good),
+      runJson('jobs', 'show', good),
       run('jobs', 'show', bad),
-      data('jobs', 'explain', later),
+      runJson('jobs', 'explain', later),
       run('executions', 'list', '--outcome', 'failed'),
       run('executions', 'show', `${bad}:1`),
-      data('dead', 'list'),
+      runJson('dead', 'list'),
     ]);
     for (const id of [good, bad, later, soon]) assert.match(list.stdout, new RegExp(id));
     assert.match(list.stdout, /^ID +TYPE +QUEUE +STATUS/);
@@ -68,7 +59,7 @@ describe('chronos commands for jobs and executions', () => {
       jobs.map(({ id }) => id),
       [soon],
     );
-    const rest = await data('jobs', 'list', '--queue', 'mail', '--status', 'scheduled', '--after', next);
+    const rest = await runJson('jobs', 'list', '--queue', 'mail', '--status', 'scheduled', '--after', next);
     assert.deepEqual(
       (rest as { jobs: { id: string }[] }).jobs.map(({ id }) => id),
       [later],
@@ -90,8 +81,8 @@ describe('chronos commands for jobs and executions', () => {
     );
   });
 
-  it('exit with 1 and a sentence when a job does not exist', async () => {
-    const answers = await Promise.all([
+  it('exit with 1 and an explanation when a job does not exist', async () => {
+    const results = await Promise.all([
       run('jobs', 'show', 'nope'),
       run('jobs', 'explain', 'nope'),
       run('jobs', 'tail', 'nope'),
@@ -99,17 +90,17 @@ describe('chronos commands for jobs and executions', () => {
       run('jobs', 'cancel', 'nope'),
     ]);
     assert.deepEqual(
-      answers.map(({ code }) => code),
+      results.map(({ code }) => code),
       [1, 1, 1, 1, 1],
     );
-    assert.match(answers[0].stdout, /There is no job 'nope'\./);
-    assert.match(answers[3].stdout, /There is no execution 'nope:1'\./);
-    assert.match(answers[4].stdout, /nope +not found/);
+    assert.match(results[0].stdout, /There is no job 'nope'\./);
+    assert.match(results[3].stdout, /There is no execution 'nope:1'\./);
+    assert.match(results[4].stdout, /nope +not found/);
   });
 
-  it('change jobs by id and report on each', async () => {
-    const { scheduler, good, bad, later, soon } = await sample();
-    const held = await data('jobs', 'hold', later, '--reason', 'not today');
+  it('change jobs by id and report the result of each', async () => {
+    const { scheduler, good, bad, later, soon } = await createJobs();
+    const held = await runJson('jobs', 'hold', later, '--reason', 'not today');
     assert.deepEqual(held, { action: 'hold', changes: [{ id: later, result: 'changed', changed: true }] });
     assert.deepEqual(
       [(await scheduler.getJob(later))?.status, (await scheduler.getJob(later))?.held?.reason],
@@ -118,7 +109,7 @@ describe('chronos commands for jobs and executions', () => {
     const [released, cancelled, retried] = await Promise.all([
       run('jobs', 'release', later),
       run('jobs', 'cancel', soon, good),
-      data('jobs', 'retry', bad),
+      runJson('jobs', 'retry', bad),
     ]);
     assert.equal(released.code, 0);
     assert.equal((await scheduler.getJob(later))?.status, 'SCHEDULED');
@@ -130,17 +121,17 @@ describe('chronos commands for jobs and executions', () => {
     assert.equal((await scheduler.getJob(bad))?.status, 'SCHEDULED');
   });
 
-  it('change jobs by filter only with --yes when nobody can confirm', async () => {
-    const { scheduler, bad, later, soon } = await sample();
-    const [refused, neither, both, nothing] = await Promise.all([
+  it('change jobs by filter only with --yes when there is no terminal', async () => {
+    const { scheduler, bad, later, soon } = await createJobs();
+    const [unconfirmed, neither, both, nothing] = await Promise.all([
       run('jobs', 'cancel', '--queue', 'mail'),
       run('jobs', 'hold'),
       run('jobs', 'hold', later, '--queue', 'mail'),
       run('jobs', 'hold', '--queue', 'nobody'),
     ]);
-    assert.deepEqual([refused.code, neither.code, both.code, nothing.code], [2, 2, 2, 0]);
+    assert.deepEqual([unconfirmed.code, neither.code, both.code, nothing.code], [2, 2, 2, 0]);
     assert.match(
-      refused.stderr,
+      unconfirmed.stderr,
       /This will cancel 2 jobs\. There is no terminal to ask for confirmation: add --yes/,
     );
     assert.match(neither.stderr, /either ids or a filter, got neither/);
@@ -149,30 +140,30 @@ describe('chronos commands for jobs and executions', () => {
 
     assert.match((await run('jobs', 'hold', '--queue', 'mail', '--yes')).stdout, /2 of 2 jobs held\./);
     assert.match((await run('jobs', 'release', '--queue', 'mail', '--yes')).stdout, /2 of 2 jobs released\./);
-    const cancelled = await data('jobs', 'cancel', '--type', 'mail', '--yes');
+    const cancelled = await runJson('jobs', 'cancel', '--type', 'mail', '--yes');
     assert.deepEqual(cancelled, {
       ...{ action: 'cancel', matched: 2, changed: 2, requested: 0 },
       ...{ refused: {}, isAborted: false },
     });
     assert.equal((await scheduler.getJob(later))?.status, 'CANCELLED');
-    const [asked, again] = [
+    const [withoutYes, retried] = [
       await run('dead', 'retry'),
-      await data('dead', 'retry', '--type', 'bad', '--yes'),
+      await runJson('dead', 'retry', '--type', 'bad', '--yes'),
     ];
-    assert.equal(asked.code, 2);
-    assert.match(asked.stderr, /This will retry 1 job\./);
-    assert.equal((again as { changed: number }).changed, 1);
+    assert.equal(withoutYes.code, 2);
+    assert.match(withoutYes.stderr, /This will retry 1 job\./);
+    assert.equal((retried as { changed: number }).changed, 1);
     assert.equal((await scheduler.getJob(bad))?.status, 'SCHEDULED');
   });
 
   it('dispatch a job, wait for it, and show its progress and log', async () => {
-    const { scheduler } = await sample();
+    const { scheduler } = await createJobs();
     await scheduler.start();
     const [waited, failed, json, later] = await Promise.all([
       run('dispatch', 'good', '--payload', '{"n":2}', '--wait', '--priority', '5'),
       run('dispatch', 'bad', '--wait'),
-      data('dispatch', 'good', '--payload', '@package.json', '--wait'),
-      data('dispatch', 'good', '--delay', '10m', '--queue', 'slow', '--key', 'k'),
+      runJson('dispatch', 'good', '--payload', '@package.json', '--wait'),
+      runJson('dispatch', 'good', '--delay', '10m', '--queue', 'slow', '--key', 'k'),
     ]);
     assert.equal(waited.code, 0);
     assert.match(waited.stderr, /Dispatched [0-9a-f]{24}[\s\S]*progress {2}50 half[\s\S]*log +.*halfway/);
@@ -189,7 +180,7 @@ describe('chronos commands for jobs and executions', () => {
     assert.equal(waited.stderr.includes('No live worker'), false);
 
     const [again, broken, both, priority] = await Promise.all([
-      data('dispatch', 'good', '--key', 'k'),
+      runJson('dispatch', 'good', '--key', 'k'),
       run('dispatch', 'good', '--payload', '{broken'),
       run('dispatch', 'good', '--delay', '1m', '--at', '2030-01-01'),
       run('dispatch', 'good', '--priority', 'high'),
@@ -200,8 +191,8 @@ describe('chronos commands for jobs and executions', () => {
     assert.match(priority.stderr, /--priority.*whole number from 0 to 1000/);
   });
 
-  it('follow attempts as they end, one document per line, and one job until it ends', async () => {
-    const { good, bad } = await sample();
+  it('tail recent attempts, one document per line, or one job until it ends', async () => {
+    const { good, bad } = await createJobs();
     const [last, one] = await Promise.all([
       run('jobs', 'tail', '--no-follow', '--lines', '5', '--json'),
       run('jobs', 'tail', good),
@@ -215,21 +206,24 @@ describe('chronos commands for jobs and executions', () => {
     assert.match(one.stdout, /status +COMPLETED[\s\S]*halfway[\s\S]*completed +good/);
   });
 
-  it('prune after counting [J14]', async () => {
-    const { scheduler, good } = await sample();
-    const [counted, refused] = [
-      await data('prune', '--older-than', '1ms', '--dry-run'),
+  it('prune only after showing what will be removed [J14]', async () => {
+    const { scheduler, good } = await createJobs();
+    const [counted, unconfirmed] = [
+      await runJson('prune', '--older-than', '1ms', '--dry-run'),
       await run('prune', '--older-than', '1ms'),
     ];
     assert.deepEqual((counted as { removable: { finished: unknown } }).removable.finished, {
       count: 2,
       atLeast: false,
     });
-    assert.equal(refused.code, 2);
-    assert.match(refused.stderr, /This will remove 2 finished jobs, .* older than 1ms\..*--yes/);
+    assert.equal(unconfirmed.code, 2);
+    assert.match(unconfirmed.stderr, /This will remove 2 finished jobs, .* older than 1ms\..*--yes/);
     const { stdout } = await run('prune', '--older-than', '1ms', '--yes');
-    assert.match(stdout, /Removed 2 finished jobs, 0 jobs without a handler and 0 jobs with an expired lock\./);
+    assert.match(
+      stdout,
+      /Removed 2 finished jobs, 0 jobs without a handler and 0 jobs with an expired lock\./,
+    );
     assert.equal(await scheduler.getJob(good), null);
-    assert.deepEqual(await data('prune', '--yes'), { removed: { finished: 0, orphans: 0, expired: 0 } });
+    assert.deepEqual(await runJson('prune', '--yes'), { removed: { finished: 0, orphans: 0, expired: 0 } });
   });
 });

@@ -32,36 +32,31 @@ describe('chronos commands that keep running', () => {
   const env = (more: Record<string, string> = {}) => ({ MONGODB_URI: db.uri, LOG_FORMAT: 'json', ...more });
 
   it('work serves its queues and exits with 0 on SIGTERM; status, queues and workers show it [J14]', async () => {
-    const words = [
-      'work',
-      '--queues',
-      'mail,other',
-      '--concurrency',
-      '3',
-      '--handlers',
-      'dist/examples/handlers.js',
-    ];
-    const worker = new CommandProcess(words, env({ WORKER_ID: 'w1' }));
-    await worker.shows(/"state":"Running"/);
+    const words = ['work', '--queues', 'mail,other', '--concurrency', '3'];
+    const worker = new CommandProcess(
+      [...words, '--handlers', 'dist/examples/handlers.js'],
+      env({ WORKER_ID: 'w1' }),
+    );
+    await worker.waitForOutput(/"state":"Running"/);
     const scheduler = db.scheduler();
     const handle = await scheduler.dispatch(
       'sendEmail',
       { to: 'ada@example.org', subject: 'x' },
       { queue: 'mail' },
     );
-    assert.equal((await handle.wait({ timeout: '10s' })).status, 'COMPLETED');
+    assert.equal((await handle.wait({ timeout: '60s' })).status, 'COMPLETED');
     await scheduler.dispatch('sendEmail', null, { queue: 'nobody' });
     const [status, json, queues, workers, top] = await Promise.all([
       runChronos(['status'], env()),
       runChronos(['status', '--json'], env()),
       runChronos(['queues', 'list', '--json'], env()),
       runChronos(['workers', 'list'], env()),
-      // Without a terminal it shows itself once.
+      // Without a terminal, top prints once and exits.
       runChronos(['top'], env()),
     ]);
     for (const { code, stdout } of [status, top]) {
       assert.equal(code, 0);
-      // As the last heartbeat had it, which may be from while the job ran.
+      // The busy slots are those of the last heartbeat, which may have been during the job.
       assert.match(stdout, /2 jobs stored, 1 due; [01] of 3 slots busy, 1 live worker\n/);
       assert.match(stdout, /COMPLETED 1/);
       assert.match(stdout, /^nobody +1 +\w+ +1 +0 +0 +0 +– +0$/m);
@@ -84,7 +79,7 @@ describe('chronos commands that keep running', () => {
     assert.equal(await worker.exited, 0);
   });
 
-  it('run makes one pass and reports every outcome; a dry run writes nothing', async () => {
+  it('run executes one pass and reports every result; a dry run writes nothing', async () => {
     const passes = env({ SCHEDULES: 'good,bad,queued' });
     const run = (...more: string[]) =>
       runChronos(['run', '--handlers', 'test/fixtures/schedules.mjs', '--json', ...more], passes);
@@ -104,13 +99,7 @@ describe('chronos commands that keep running', () => {
     assert.match(wrong.stderr, /noon/);
 
     await run();
-    const earlier = {
-      $set: {
-        nextRunAt: { $subtract: ['$nextRunAt', 3_600_000] },
-        anchor: { $subtract: ['$anchor', 3_600_000] },
-      },
-    };
-    await db.collections.schedules.updateMany({}, [earlier]);
+    await db.makeSchedulesDue(3_600_000);
     const { code, stdout } = await run('--batch', '0');
     assert.equal(code, 4);
     const report = JSON.parse(stdout) as { failed: number; entries: { name: string; result: string }[] };
@@ -125,7 +114,7 @@ describe('chronos commands that keep running', () => {
     const words = ['daemon', '--interval', '200ms', '--handlers', 'test/fixtures/schedules.mjs'];
     const daemon = new CommandProcess(words, env({ SCHEDULES: 'second' }));
     await waitUntil(
-      'something ran',
+      'a job is completed',
       async () => (await db.collections.jobs.countDocuments({ status: 'COMPLETED' })) > 0,
     );
     daemon.signal('SIGTERM');
@@ -133,29 +122,31 @@ describe('chronos commands that keep running', () => {
     assert.match(daemon.output, /daemon ended after \d+ ticks/);
   });
 
-  it('dev reloads changed handlers, and waits for a change when they are broken', async () => {
+  it('dev restarts when handlers change, and waits for a change when they are broken', async () => {
     const handlers = path.join(folder, 'handlers.mjs');
     const write = (body: string) => writeFile(handlers, body);
     const scheduler = db.scheduler();
     const resultOf = async () =>
-      (await (await scheduler.dispatch('version')).wait({ timeout: '15s' })).result;
+      (await (await scheduler.dispatch('version')).wait({ timeout: '60s' })).result;
     await write('export const version = () => 1;');
     const dev = new CommandProcess(['dev', '--handlers', handlers], env());
-    await dev.shows(/"state":"Running"/);
+    await dev.waitForOutput(/"state":"Running"/);
     assert.equal(await resultOf(), 1);
     await write('export const version = () => {');
-    await dev.shows(/handlers\.mjs changed, restarting[\s\S]*exited with code 2; waiting for a change/);
+    await dev.waitForOutput(
+      /handlers\.mjs changed, restarting[\s\S]*exited with code 2; waiting for a change/,
+    );
     await write('export const version = () => 2;');
     assert.equal(await resultOf(), 2);
     dev.signal('SIGINT');
     assert.equal(await dev.exited, 0);
-    const [nothing, nowhere] = await Promise.all([
+    const [withoutHandlers, missingFolder] = await Promise.all([
       runChronosInProcess(['dev'], env()),
       runChronosInProcess(['dev', '--handlers', handlers, '--watch', path.join(folder, 'none')], env()),
     ]);
-    assert.deepEqual([nothing.code, nowhere.code], [2, 2]);
-    assert.match(nothing.stderr, /--handlers or HANDLERS/);
-    assert.match(nowhere.stderr, /cannot be watched/);
+    assert.deepEqual([withoutHandlers.code, missingFolder.code], [2, 2]);
+    assert.match(withoutHandlers.stderr, /--handlers or HANDLERS/);
+    assert.match(missingFolder.stderr, /cannot be watched/);
   });
 
   it('jobs tail shows attempts as they end until it is stopped', async () => {
@@ -164,10 +155,10 @@ describe('chronos commands that keep running', () => {
     await scheduler.dispatch('first');
     await scheduler.run();
     const tail = new CommandProcess(['jobs', 'tail', '--interval', '250ms'], env());
-    await tail.shows(/completed {2}first /);
+    await tail.waitForOutput(/completed {2}first /);
     await scheduler.dispatch('second');
     await scheduler.run();
-    await tail.shows(/completed {2}second /);
+    await tail.waitForOutput(/completed {2}second /);
     tail.signal('SIGINT');
     assert.equal(await tail.exited, 0);
     assert.equal(tail.output.split('\n').length, 3);
@@ -177,7 +168,7 @@ describe('chronos commands that keep running', () => {
     await db.scheduler().dispatch('waits', null, { queue: '\u001b!' });
     const terminal = new FakeTerminal({ MONGODB_URI: db.uri });
     const ended = runProgram(['top', '--interval', '250ms'], terminal.host);
-    await waitUntil('it was drawn three times', () =>
+    await waitUntil('the screen was drawn three times', () =>
       Promise.resolve(terminal.stdout.seen.split('\u001b[H').length > 3),
     );
     terminal.stdin.write('q');
@@ -198,32 +189,32 @@ describe('chronos commands that keep running', () => {
     assert.ok(!plain.stdout.seen.includes('\u001b'));
   });
 
-  it('commands ask for confirmation on a terminal before they change many jobs, and accept a no', async () => {
+  it('commands ask for confirmation on a terminal before they change many jobs, and change nothing after a no', async () => {
     const scheduler = db.scheduler();
     const { id } = await scheduler.dispatch('waits');
-    const answered = async (words: string[], question: RegExp, answer: string) => {
+    const confirm = async (words: string[], question: RegExp, answer: string) => {
       const terminal = new FakeTerminal({ MONGODB_URI: db.uri });
       const listeners = process.listenerCount('SIGINT');
       const ended = runProgram(words, terminal.host);
-      await waitUntil('it asked', () => Promise.resolve(terminal.stderr.seen.includes('[y/N]')));
+      await waitUntil('the question is shown', () => Promise.resolve(terminal.stderr.seen.includes('[y/N]')));
       assert.match(terminal.stderr.seen, question);
-      assert.equal(process.listenerCount('SIGINT'), listeners, 'Ctrl-C ends it while it asks');
+      assert.equal(process.listenerCount('SIGINT'), listeners, 'Ctrl-C ends the process at the question');
       terminal.stdin.write(answer);
-      return { code: await ended, said: terminal.stdout.seen };
+      return { code: await ended, output: terminal.stdout.seen };
     };
     const cancel = (answer: string) =>
-      answered(['jobs', 'cancel', '--type', 'waits'], /This will cancel 1 job\. Continue\?/, answer);
-    assert.deepEqual(await cancel('n\n'), { code: 1, said: 'No change made.\n' });
+      confirm(['jobs', 'cancel', '--type', 'waits'], /This will cancel 1 job\. Continue\?/, answer);
+    assert.deepEqual(await cancel('n\n'), { code: 1, output: 'No change made.\n' });
     assert.equal((await scheduler.getJob(id))?.status, 'SCHEDULED');
-    assert.deepEqual(await cancel('y\n'), { code: 0, said: '1 of 1 jobs cancelled.\n' });
+    assert.deepEqual(await cancel('y\n'), { code: 0, output: '1 of 1 jobs cancelled.\n' });
     assert.equal((await scheduler.getJob(id))?.status, 'CANCELLED');
 
     await scheduler.addSchedule({ id: 's', taskType: 'waits', every: '1h', startsAt: '2026-01-01' });
     const words = ['schedules', 'backfill', 's', '--from', '2026-01-01', '--to', '2026-01-01 05:00'];
-    const backfill = (answer: string) => answered(words, /This will create 6 jobs .* Continue\?/, answer);
-    assert.deepEqual(await backfill('n\n'), { code: 1, said: 'No change made.\n' });
-    const made = '6 occurrences, 0 of them already had a job.\n';
-    assert.deepEqual(await backfill('y\n'), { code: 0, said: made });
+    const backfill = (answer: string) => confirm(words, /This will create 6 jobs .* Continue\?/, answer);
+    assert.deepEqual(await backfill('n\n'), { code: 1, output: 'No change made.\n' });
+    const output = '6 occurrences, 0 of them already had a job.\n';
+    assert.deepEqual(await backfill('y\n'), { code: 0, output });
   });
 
   if (existsSync('/usr/bin/script'))
@@ -241,11 +232,11 @@ describe('chronos commands that keep running', () => {
       await once(child, 'exit');
       const shown = await output;
       const parts = ['\u001b[?1049h', '\u001b[1mChronos\u001b[0m', '\u001b[?1049l', 'exit 0'];
-      const places = parts.map((part) => shown.indexOf(part));
-      assert.ok(!places.includes(-1), shown);
+      const positions = parts.map((part) => shown.indexOf(part));
+      assert.ok(!positions.includes(-1), shown);
       assert.deepEqual(
-        places,
-        places.toSorted((x, y) => x - y),
+        positions,
+        positions.toSorted((x, y) => x - y),
       );
     });
 });

@@ -1,66 +1,35 @@
 import assert from 'node:assert/strict';
-import type { CommandResult } from '../../support/chronos-command.js';
 import { createCliRunner } from '../../support/cli-runner.js';
+import { runChronosInProcess } from '../../support/fake-terminal.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 
 describe('chronos commands for schedules and definitions', () => {
   const db = useSharedDatabase();
-  const chronos = createCliRunner();
-  const run = (...words: string[]): Promise<CommandResult> =>
-    chronos(words, { MONGODB_URI: db.uri, SCHEDULES: 'good,queued' });
+  const { run, runJson } = createCliRunner(() => ({ MONGODB_URI: db.uri, SCHEDULES: 'good,queued' }));
   before(() => {
-    // What the module with the definitions reads, in this process as well.
+    // The fixture with the definitions reads it also when a command runs in this process.
     process.env['SCHEDULES'] = 'good,queued';
   });
   after(() => {
     delete process.env['SCHEDULES'];
   });
 
-  async function data<T>(...words: string[]): Promise<T> {
-    const { code, stdout, stderr } = await run(...words, '--json');
-    assert.equal(code, 0, `${words.join(' ')}: ${stderr}${stdout}`);
-    return JSON.parse(stdout) as T;
-  }
-
-  const add = [
-    'schedules',
-    'add',
-    'digest',
-    '--id',
-    'weekly',
-    '--cron',
-    '0 8 * * MON',
-    '--timezone',
-    'Asia/Tokyo',
-  ];
+  const rule = ['--cron', '0 8 * * MON', '--timezone', 'Asia/Tokyo'];
+  const add = ['schedules', 'add', 'digest', '--id', 'weekly', ...rule];
 
   it('add, list, show, preview and update stored schedules', async () => {
-    const more = [
-      '--payload',
-      '{"a":1}',
-      '--misfire',
-      'all',
-      '--options',
-      '{"weekdays":[1]}',
-      '--user',
-      'u1',
-    ];
-    assert.deepEqual(await data(...add, ...more), { id: 'weekly' });
-    const [again, wrong, list, shown, preview, rule] = await Promise.all([
+    const more = ['--payload', '{"a":1}', '--misfire', 'all', '--user', 'u1'];
+    const options = ['--options', '{"weekdays":[1]}'];
+    assert.deepEqual(await runJson(...add, ...more, ...options), { id: 'weekly' });
+    const [again, wrong, list, shown, preview, withoutDatabase] = await Promise.all([
       run(...add),
       run('schedules', 'add', 'digest', '--cron', 'every day'),
       run('schedules', 'list', '--owner', 'api'),
-      data<{ schedule: Record<string, unknown>; nextRuns: string[] }>('schedules', 'show', 'weekly'),
-      data<{ timezone: string; times: string[] }>(
-        'schedules',
-        'preview',
-        'weekly',
-        '--from',
-        '2026-01-01',
-        '--count',
-        '2',
+      runJson<{ schedule: Record<string, unknown>; nextRuns: string[] }>('schedules', 'show', 'weekly'),
+      runJson<{ timezone: string; times: string[] }>(
+        ...['schedules', 'preview', 'weekly', '--from', '2026-01-01', '--count', '2'],
       ),
-      chronos(
+      runChronosInProcess(
         ['schedules', 'preview', '--cron', '0 8 * * *', '--timezone', 'Europe/Berlin', '--count', '3'],
         {},
       ),
@@ -80,9 +49,8 @@ describe('chronos commands for schedules and definitions', () => {
       timezone: 'Asia/Tokyo',
       times: ['2026-01-04T23:00:00.000Z', '2026-01-11T23:00:00.000Z'],
     });
-    // A rule needs no database.
-    assert.deepEqual([rule.code, rule.stdout.trim().split('\n').length], [0, 4]);
-    assert.match(rule.stdout, /08:00:00/);
+    assert.deepEqual([withoutDatabase.code, withoutDatabase.stdout.trim().split('\n').length], [0, 4]);
+    assert.match(withoutDatabase.stdout, /08:00:00/);
 
     assert.equal((await run('schedules', 'update', 'weekly', '--every', '1h', '--unset', 'userId')).code, 0);
     const changed = await db.scheduler().getSchedule('weekly');
@@ -113,23 +81,23 @@ describe('chronos commands for schedules and definitions', () => {
     assert.equal((await scheduler.getSchedule('often'))?.isActive, true);
 
     const span = ['--from', '2026-01-01', '--to', '2026-01-02'];
-    const unsaid = await run('schedules', 'backfill', 'often', ...span);
-    assert.equal(unsaid.code, 2);
+    const unconfirmed = await run('schedules', 'backfill', 'often', ...span);
+    assert.equal(unconfirmed.code, 2);
     assert.match(
-      unsaid.stderr,
+      unconfirmed.stderr,
       /This will create 25 jobs for occurrences from 2026-01-01 .*; 0 more .*--yes/,
     );
     assert.equal((await scheduler.operations.countMatching({ schedule: 'often' })).count, 0);
-    const [triggered, nobody, filled, wrong, absent, asked] = await Promise.all([
-      data<{ triggered: boolean; jobId: string }>('schedules', 'trigger', 'often'),
+    const [triggered, unknown, filled, wrong, absent, unconfirmedRemoval] = await Promise.all([
+      runJson<{ triggered: boolean; jobId: string }>('schedules', 'trigger', 'often'),
       run('schedules', 'trigger', 'nope'),
-      data<object>('schedules', 'backfill', 'often', ...span, '--yes'),
+      runJson<object>('schedules', 'backfill', 'often', ...span, '--yes'),
       run('schedules', 'backfill', 'often', '--from', 'yesterday'),
       run('schedules', 'backfill', 'nope', ...span, '--yes'),
       run('schedules', 'remove', 'often'),
     ]);
     assert.notEqual(await scheduler.getJob(triggered.jobId), null);
-    assert.deepEqual([nobody.code, wrong.code, absent.code, asked.code], [1, 2, 1, 2]);
+    assert.deepEqual([unknown.code, wrong.code, absent.code, unconfirmedRemoval.code], [1, 2, 1, 2]);
     assert.deepEqual(filled, { occurrences: 25, existing: 0, isAborted: false });
     assert.equal((await scheduler.operations.countMatching({ schedule: 'often' })).count, 26);
     const again = await run('schedules', 'backfill', 'often', ...span);
@@ -137,7 +105,10 @@ describe('chronos commands for schedules and definitions', () => {
       [again.code, again.stdout],
       [0, 'Nothing to create: 25 occurrences, and each has a job.\n'],
     );
-    assert.match(asked.stderr, /This will remove the schedule 'often' and its 0 pending runs.*--yes/);
+    assert.match(
+      unconfirmedRemoval.stderr,
+      /This will remove the schedule 'often' and its 0 pending runs.*--yes/,
+    );
     assert.equal((await run('schedules', 'remove', 'often', '--yes')).code, 0);
     assert.equal(await scheduler.getSchedule('often'), null);
     assert.equal((await run('schedules', 'remove', 'often', '--yes')).code, 1);
@@ -145,10 +116,10 @@ describe('chronos commands for schedules and definitions', () => {
 
   const handlers = ['--handlers', 'test/fixtures/schedules.mjs'];
 
-  it('show the loaded definitions with rules, next times and differences, and collect what is due [Y10] [J14]', async () => {
+  it('show the loaded definitions with rules, next times and differences, and create the due jobs [Y10] [J14]', async () => {
     const [shown, usage, none, before] = await Promise.all([
-      data<{ definitions: { name: string; nextRuns: string[]; stored: unknown }[] }>('show', ...handlers),
-      data<{ taskTypes: string[]; definitions: string[]; options: Record<string, unknown> }>(
+      runJson<{ definitions: { name: string; nextRuns: string[]; stored: unknown }[] }>('show', ...handlers),
+      runJson<{ taskTypes: string[]; definitions: string[]; options: Record<string, unknown> }>(
         'usage',
         ...handlers,
       ),
@@ -170,18 +141,12 @@ describe('chronos commands for schedules and definitions', () => {
     assert.equal(before.code, 1);
     assert.match(before.stdout, /new +good\nnew +queued/);
 
-    assert.deepEqual(await data('collect', ...handlers), { created: 0, jobs: [] });
-    const earlier = {
-      $set: {
-        nextRunAt: { $subtract: ['$nextRunAt', 3_600_000] },
-        anchor: { $subtract: ['$anchor', 3_600_000] },
-      },
-    };
-    await db.collections.schedules.updateMany({}, [earlier]);
+    assert.deepEqual(await runJson('collect', ...handlers), { created: 0, jobs: [] });
+    await db.makeSchedulesDue(3_600_000);
     const [made, table] = [await run('collect', ...handlers), await run('show', ...handlers)];
     assert.match(made.stdout, /^2 jobs created\.\n {2}good@.*\n {2}queued@/);
     assert.match(table.stdout, /good +handler good +yes +active +in \d+\w+ +every 1h UTC/);
-    const same = await data<{ isSame: boolean }>('schedules', 'diff', ...handlers);
+    const same = await runJson<{ isSame: boolean }>('schedules', 'diff', ...handlers);
     assert.equal(same.isSame, true);
     await db.collections.schedules.updateOne({ _id: 'good' }, { $set: { priority: 7, hash: 'other' } });
     const differs = await run('schedules', 'diff', ...handlers);

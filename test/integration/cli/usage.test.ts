@@ -75,11 +75,11 @@ describe('chronos usage, settings and exit codes', () => {
 
   it('an interval below 250 ms is rejected', async () => {
     const env = { MONGODB_URI: db.uri };
-    const refused = await Promise.all([
+    const rejected = await Promise.all([
       runChronosInProcess(['top', '--interval', '0'], env),
       runChronosInProcess(['jobs', 'tail', '--no-follow', '--interval', '249ms'], env),
     ]);
-    for (const { code, stderr } of refused) {
+    for (const { code, stderr } of rejected) {
       assert.equal(code, 2);
       assert.match(stderr, /--interval <duration>.*at least 250 ms/);
     }
@@ -93,7 +93,7 @@ describe('chronos usage, settings and exit codes', () => {
     const [none, file, variable, noFile, notUri, argument, unreachable] = await Promise.all([
       runChronos(['status']),
       runChronos(['status', '--json', '--uri-file', await fileWith(`${db.uri}\n`)]),
-      // As cron, Docker and Kubernetes hand it over; what the command line names comes first.
+      // MONGODB_URI_FILE is for cron, Docker and Kubernetes; --uri-file overrides it.
       runChronos(['status', '--json', '--uri-file', await fileWith(db.uri)], {
         MONGODB_URI_FILE: path.join(folder, 'none'),
       }).then(async (first) => ({
@@ -117,22 +117,22 @@ describe('chronos usage, settings and exit codes', () => {
       assert.doesNotMatch(stdout + stderr, /secret-word/);
   });
 
-  it('install works, and doctor exits with 1 and advice when something is wrong', async () => {
+  it('install creates the collections, and doctor exits with 1 and advice when something is wrong', async () => {
     const env = { MONGODB_URI: db.uri };
     await db.scheduler().dispatch('waits');
-    const [installed, sick] = await Promise.all([
+    const [installed, unhealthy] = await Promise.all([
       runChronos(['install', '--json'], env),
       runChronos(['doctor'], env),
     ]);
     assert.deepEqual(JSON.parse(installed.stdout), { installed: true });
-    assert.equal(sick.code, 1);
+    assert.equal(unhealthy.code, 1);
     assert.match(
-      sick.stdout,
+      unhealthy.stdout,
       /✖ workersAlive: No worker is alive, and jobs are due\.\n {2}→ Start a worker\./,
     );
     await db.collections.jobs.deleteMany();
-    const well = await runChronos(['doctor', '--json'], env);
-    assert.equal(well.code, 0, well.stdout);
-    assert.equal((JSON.parse(well.stdout) as { isWell: boolean }).isWell, true);
+    const healthy = await runChronos(['doctor', '--json'], env);
+    assert.equal(healthy.code, 0, healthy.stdout);
+    assert.equal((JSON.parse(healthy.stdout) as { isWell: boolean }).isWell, true);
   });
 });

@@ -17,19 +17,20 @@ describe('the examples', () => {
   it('have handlers that all run [C14]', async () => {
     const scheduler = worker();
     await scheduler.start();
-    const readyAt = new Date((await now()) + 4000).toISOString();
     const retries = { base: 0 };
+    // First, so that it runs well before the kettle is hot, even on a slow machine.
+    const readyAt = new Date(Date.now() + 4000).toISOString();
     const runs = {
+      brewTea: await scheduler.dispatch('brewTea', { readyAt }),
       sendEmail: await scheduler.dispatch('sendEmail', { to: 'ada@example.org', subject: 'Welcome' }),
       generateReport: await scheduler.dispatch('generateReport', { name: 'November', pages: 2 }),
       callFlakyService: await scheduler.dispatch('callFlakyService', { failures: 2 }, { retries }),
-      brewTea: await scheduler.dispatch('brewTea', { readyAt }),
       ChargeCard: await scheduler.dispatch(handlers.ChargeCard, { amount: 42 }),
     };
     assert.deepEqual(Object.keys(runs).sort(), Object.keys(handlers).sort());
     const results: Record<string, unknown> = {};
     for (const [name, handle] of Object.entries(runs)) {
-      const job = await handle.wait({ timeout: '15s' });
+      const job = await handle.wait({ timeout: '60s' });
       assert.equal(job.status, 'COMPLETED', name);
       results[name] = job.result;
     }
@@ -45,10 +46,6 @@ describe('the examples', () => {
     const tea = await scheduler.getExecutions(runs.brewTea.id);
     assert.equal(tea[0]?.outcome, 'snoozed');
     assert.match(tea[0].log[0]!, /the kettle needs \d+ ms more/);
-
-    async function now(): Promise<number> {
-      return ((await database.admin({ hello: 1 })) as { localTime: Date }).localTime.getTime();
-    }
   });
 
   it('dispatch sample jobs whose task types all have a handler [C14]', async () => {
@@ -65,13 +62,13 @@ describe('the examples', () => {
     for (const type of await jobs.distinct('taskType')) assert.ok(known.has(type), type);
 
     const scheduler = worker();
-    // What is due runs; whatever fails of it is meant to, and retried.
+    // Some attempts fail on purpose, and are retried later.
     while ((await scheduler.run()) > 0);
     assert.equal(await jobs.countDocuments({ status: 'FAILED' }), 0);
     assert.ok((await jobs.countDocuments({ status: 'COMPLETED' })) >= 4);
   });
 
-  it('have schedules that run, those of one o’clock in the order of their dependencies [C7] [D2]', async () => {
+  it('have schedules that run, at 01:00 in the order of their dependencies [C7] [D2]', async () => {
     const { clock, scheduler } = manualScheduler(database);
     register(scheduler);
     assert.deepEqual(scheduler.getExecutionOrder().slice(-4), [

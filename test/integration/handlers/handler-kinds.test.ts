@@ -7,7 +7,7 @@ import { START } from '../../support/instants.js';
 describe('handlers', () => {
   const database = useSharedDatabase();
 
-  /** Runs one pass and returns what the job came to. */
+  /** Runs one pass and returns the outcome of the job. */
   async function outcome(
     scheduler: Scheduler,
     id: string,
@@ -38,11 +38,11 @@ describe('handlers', () => {
   it('receive the job next to its payload [C3]', async () => {
     const { scheduler } = manualScheduler(database, { workerId: 'me' });
     let seen: JobContext | undefined;
-    scheduler.registerHandler('look', (_, job) => {
+    scheduler.registerHandler('inspect', (_, job) => {
       seen = job;
     });
     const options = { queue: 'default', priority: 7 };
-    const { id } = await scheduler.dispatch('look', { deep: { thing: [1] } }, options);
+    const { id } = await scheduler.dispatch('inspect', { deep: { thing: [1] } }, options);
     await scheduler.run();
 
     const { signal, ...fields } = seen!;
@@ -51,7 +51,7 @@ describe('handlers', () => {
     );
     assert.deepEqual(data, {
       id,
-      taskType: 'look',
+      taskType: 'inspect',
       queue: 'default',
       priority: 7,
       status: 'RUNNING',
@@ -83,7 +83,7 @@ describe('handlers', () => {
       assert.throws(() => scheduler.registerHandler(name as never, first), { code: 'INVALID_ARGUMENT' });
   });
 
-  it('are rejected with a concurrency per task type, which is not ignored', () => {
+  it('are rejected with the option concurrency instead of ignoring it', () => {
     const { scheduler } = manualScheduler(database);
     assert.throws(() => scheduler.registerHandler('work', () => 1, { concurrency: 1 } as never), {
       code: 'INVALID_OPTIONS',
@@ -110,7 +110,7 @@ describe('handlers', () => {
       assert.deepEqual(await outcome(scheduler, again.id), completed(8));
     });
 
-    it('leaves an ad hoc job to a process that has its name when this one is gone [J6]', async () => {
+    it('leaves an ad hoc job of a stopped process to a process with a handler for its task type [J6]', async () => {
       const { scheduler: first } = manualScheduler(database);
       const { id } = await first.dispatch('double', 21, { handler: (payload: number) => payload * 2 });
       await first.stop();
@@ -186,7 +186,7 @@ describe('handlers', () => {
       assert.deepEqual(await outcome(scheduler, id), completed('hello Ada'));
     });
 
-    it('rejects a class that is not a handler, and two classes of one name [J6]', async () => {
+    it('rejects a class that is not a handler, and two classes with the same name [J6]', async () => {
       const { scheduler } = manualScheduler(database);
       class Nothing {}
       await assert.rejects(async () => scheduler.dispatch(Nothing as never), { code: 'INVALID_ARGUMENT' });
@@ -206,7 +206,7 @@ describe('handlers', () => {
       class {
         static readonly taskType = 'executed';
         execute(job: JobContext): boolean | Promise<boolean> {
-          job.log(`asked with ${JSON.stringify(job.payload)}`);
+          job.log(`called with ${JSON.stringify(job.payload)}`);
           return value as boolean;
         }
       };
@@ -216,7 +216,7 @@ describe('handlers', () => {
         const { scheduler } = manualScheduler(database);
         const { id } = await scheduler.dispatch(classReturning(value) as never, { a: 1 } as never);
         assert.deepEqual(await outcome(scheduler, id), completed(null));
-        assert.deepEqual((await scheduler.getExecutions(id))[0]?.log, ['asked with {"a":1}']);
+        assert.deepEqual((await scheduler.getExecutions(id))[0]?.log, ['called with {"a":1}']);
       });
     }
 

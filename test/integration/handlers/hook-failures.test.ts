@@ -1,20 +1,11 @@
 import assert from 'node:assert/strict';
-import {
-  manualScheduler,
-  withoutRenewalThread,
-  advanceUntilSettled,
-} from '../../support/manual-scheduler.js';
-import { nextEvent, recordEvents, signal } from '../../support/events.js';
+import type { Scheduler } from '../../../src/index.js';
+import type { ManualClock } from '../../support/manual-clock.js';
+import { advanceUntilSettled, manualScheduler } from '../../support/manual-scheduler.js';
+import { blocker, nextEvent, recordEvents } from '../../support/events.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
 import { recordingDefinition, throwing } from '../../support/handlers/recording-definition.js';
-
-const SHORT_LOCK = {
-  ...withoutRenewalThread,
-  lockTimeout: '500ms',
-  heartbeatInterval: '200ms',
-  sweepInterval: '100ms',
-} as const;
 
 describe('hooks that fail or never end', () => {
   const database = useSharedDatabase();
@@ -44,7 +35,7 @@ describe('hooks that fail or never end', () => {
     );
   });
 
-  it('are reported and change nothing when they are not before [J5]', async () => {
+  it('are reported and change nothing when onSuccess or after throws [J5]', async () => {
     const { scheduler } = manualScheduler(database);
     const { work, calls } = recordingDefinition(scheduler, () => 'done');
     const events = recordEvents(scheduler, 'job:hookFailed', 'job:complete', 'job:failed', 'listener:error');
@@ -78,12 +69,12 @@ describe('hooks that fail or never end', () => {
     const reported = nextEvent(scheduler, 'job:hookFailed');
     const { id } = await work
       .maxRetries(0)
-      .onError(throwing(new Error('cannot tell the admin')))
+      .onError(throwing(new Error('notification failed')))
       .dispatch();
     await scheduler.run();
     assert.deepEqual(
       [(await reported).hook, (await reported).error.message],
-      ['onError', 'cannot tell the admin'],
+      ['onError', 'notification failed'],
     );
     assert.equal((await scheduler.getJob(id))?.error?.message, 'boom');
   });
@@ -91,23 +82,20 @@ describe('hooks that fail or never end', () => {
   it('are abandoned after timeoutGrace and reported with their name [J5]', async () => {
     const { scheduler, clock } = manualScheduler(database, { timeoutGrace: '5s' });
     const { work, calls } = recordingDefinition(scheduler, () => 'done');
-    const reached = signal();
+    const { block, entered } = blocker();
     const reported = nextEvent(scheduler, 'job:hookFailed');
-    const { id } = await work
-      .onSuccess(() => {
-        reached.fire();
-        return new Promise(() => undefined);
-      })
-      .dispatch();
+    const { id } = await work.onSuccess(block).dispatch();
     const pass = scheduler.run();
-    await reached.promise;
+    await entered;
+    await flushEventLoop();
     clock.advance(4999);
     await flushEventLoop();
     assert.equal((await scheduler.getJob(id))?.status, 'RUNNING');
-    await advanceUntilSettled(clock, pass, 1);
+    clock.advance(1);
+    await pass;
     const job = await scheduler.getJob(id);
     assert.deepEqual([job?.status, job?.result, job?.attempts], ['COMPLETED', 'done', 0]);
-    assert.deepEqual(calls.slice(0, 3), ['before', 'handler', 'onSuccess']);
+    assert.deepEqual(calls, ['before', 'handler', 'onSuccess']);
     const { hook, error } = await reported;
     assert.match(error.message, /5000 ms/);
     assert.equal(hook, 'onSuccess');
@@ -115,29 +103,40 @@ describe('hooks that fail or never end', () => {
 
   it('do not block a slot: the next job runs [J5]', async () => {
     const { scheduler, clock } = manualScheduler(database, { concurrency: 1, timeoutGrace: '5s' });
-    const reached = signal();
+    const { block, entered } = blocker();
     await scheduler
       .schedule('work', () => 1)
-      .after(() => {
-        reached.fire();
-        return new Promise(() => undefined);
-      })
+      .after(block)
       .dispatch();
     scheduler.registerHandler('next', () => 'done');
     const next = await scheduler.dispatch('next', null, { priority: 200 });
     const pass = scheduler.run();
-    await reached.promise;
+    await entered;
     assert.equal(await advanceUntilSettled(clock, pass), 2);
     assert.equal((await scheduler.getJob(next.id))?.status, 'COMPLETED');
   });
 
+  /** Advances the clock to the next renewals of a lease of 30 seconds, and waits for each. */
+  async function awaitRenewals(scheduler: Scheduler, clock: ManualClock, count: number): Promise<void> {
+    for (let renewals = 0; renewals < count; renewals++) {
+      const renewed = nextEvent(scheduler, 'worker:renewed');
+      await flushEventLoop();
+      clock.advance(10_000);
+      await renewed;
+    }
+  }
+
   it('do not lose the lock while they are slow [C8] [J5]', async () => {
-    const scheduler = database.scheduler(SHORT_LOCK);
+    const { scheduler, clock } = manualScheduler(database, { lockTimeout: '30s', timeoutGrace: '5m' });
     const { work, calls } = recordingDefinition(scheduler, () => 'done');
     const events = recordEvents(scheduler, 'job:stalled', 'job:lockLost');
+    const { block, entered, release } = blocker();
     const complete = nextEvent(scheduler, 'job:complete');
-    const { id } = await work.onSuccess(() => withoutRenewalThread.clock.sleep(1200)).dispatch();
+    const { id } = await work.onSuccess(block).dispatch();
     await scheduler.start();
+    await entered;
+    await awaitRenewals(scheduler, clock, 10);
+    release();
     await complete;
     assert.deepEqual([calls, events], [['before', 'handler', 'onSuccess', 'after'], []]);
     const job = await scheduler.getJob(id);
@@ -145,22 +144,24 @@ describe('hooks that fail or never end', () => {
   });
 
   it('do not lose the lock after a handler that ignored its signal [C8] [J5]', async () => {
-    const scheduler = database.scheduler({ ...SHORT_LOCK, timeoutGrace: '1s' });
-    const release = signal();
-    const { work } = recordingDefinition(scheduler, () => release.promise);
+    const { scheduler, clock } = manualScheduler(database, { lockTimeout: '30s', timeoutGrace: '2m' });
+    const [handler, hook] = [blocker(), blocker()];
+    const { work } = recordingDefinition(scheduler, handler.block);
     const events = recordEvents(scheduler, 'job:stalled', 'job:lockLost', 'job:hookFailed');
-    const { id } = await work
-      .timeout('100ms')
-      .maxRetries(0)
-      .onError(() => withoutRenewalThread.clock.sleep(900))
-      .dispatch();
+    const { id } = await work.timeout('10s').maxRetries(0).onError(hook.block).dispatch();
+    const failed = nextEvent(scheduler, 'job:failed');
     await scheduler.start();
-    const handled = await new Promise<string>((resolve) => {
-      for (const name of ['job:failed', 'job:stalled', 'job:lockLost'] as const)
-        scheduler.on(name, () => resolve(name));
-    });
-    release.fire();
-    assert.deepEqual([handled, events], ['job:failed', []]);
+    await handler.entered;
+    await flushEventLoop();
+    // The timeout, then the grace of two minutes but for its last ten seconds.
+    await awaitRenewals(scheduler, clock, 12);
+    clock.advance(10_000);
+    await hook.entered;
+    await awaitRenewals(scheduler, clock, 10);
+    hook.release();
+    assert.equal((await failed).jobId, id);
+    handler.release();
+    assert.deepEqual(events, []);
     const job = await scheduler.getJob(id);
     assert.deepEqual([job?.status, job?.error?.code, job?.crashes], ['FAILED', 'JOB_TIMEOUT', 0]);
   });

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { CancelJob, SnoozeJob } from '../../../src/index.js';
+import { CancelJob, type Scheduler, SnoozeJob } from '../../../src/index.js';
 import {
-  manualScheduler,
-  withoutRenewalThread,
   advanceUntilSettled,
+  manualScheduler,
+  stopAndAbort,
+  withoutRenewalThread,
 } from '../../support/manual-scheduler.js';
-import { nextEvent, signal } from '../../support/events.js';
+import { blocker, nextEvent, signal } from '../../support/events.js';
 import { timeAfter } from '../../support/instants.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
@@ -15,6 +16,16 @@ const MINUTE = 60_000;
 
 describe('hooks', () => {
   const database = useSharedDatabase();
+
+  /** A definition whose handler ends when its signal is aborted; `reached` resolves when the handler is called. */
+  function abortableDefinition(scheduler: Scheduler) {
+    const reached = signal();
+    const definition = recordingDefinition(scheduler, (payload, job) => {
+      reached.fire();
+      return untilAborted(payload, job);
+    });
+    return { ...definition, reached: reached.promise };
+  }
 
   it('on success run as before, handler, onSuccess, after, with the args, the job and the result [J5]', async () => {
     const { scheduler } = manualScheduler(database);
@@ -68,7 +79,7 @@ describe('hooks', () => {
     assert.equal((await scheduler.getJob(id))?.status, 'COMPLETED');
   });
 
-  it('run in the same order at the last failure, and the job ends FAILED [J5]', async () => {
+  it('run in the same order after the last attempt, and the job is FAILED [J5]', async () => {
     const { scheduler } = manualScheduler(database);
     const { work, calls } = recordingDefinition(scheduler, throwing(new Error('boom')));
     const { id } = await work.maxRetries(0).dispatch();
@@ -80,16 +91,15 @@ describe('hooks', () => {
 
   it('treat a timeout that the handler reacts to as a failure [J5]', async () => {
     const { scheduler, clock } = manualScheduler(database);
-    const { work, calls } = recordingDefinition(scheduler, untilAborted);
+    const { work, calls, reached } = abortableDefinition(scheduler);
     const errors: unknown[] = [];
-    const started = nextEvent(scheduler, 'job:start');
     const { id } = await work
       .timeout('10s')
       .maxRetries(0)
       .onError((error) => errors.push((error as { code?: string }).code))
       .dispatch();
     const pass = scheduler.run();
-    await started;
+    await reached;
     await flushEventLoop();
     clock.advance(10_000);
     await pass;
@@ -100,21 +110,19 @@ describe('hooks', () => {
 
   it('run once after the grace while a handler that ignores its signal still runs [J5]', async () => {
     const { scheduler, clock } = manualScheduler(database, { timeoutGrace: '5s' });
-    const [reached, release] = [signal(), signal()];
-    const { work, calls } = recordingDefinition(scheduler, () => {
-      reached.fire();
-      return release.promise;
-    });
+    const { block, entered, release } = blocker();
+    const { work, calls } = recordingDefinition(scheduler, block);
     const { id } = await work.timeout('10s').maxRetries(0).dispatch();
     const pass = scheduler.run();
-    await reached.promise;
+    await entered;
+    await flushEventLoop();
     clock.advance(10_000);
     await flushEventLoop();
     assert.deepEqual(calls, ['before', 'handler']);
     clock.advance(5000);
     await pass;
     assert.deepEqual(calls, ['before', 'handler', 'onError', 'after']);
-    release.fire();
+    release();
     await flushEventLoop();
     assert.deepEqual(calls, ['before', 'handler', 'onError', 'after']);
     assert.equal((await scheduler.getJob(id))?.error?.code, 'JOB_TIMEOUT');
@@ -122,14 +130,10 @@ describe('hooks', () => {
 
   it('run only after when a running job is cancelled [J5]', async () => {
     const { scheduler } = manualScheduler(database);
-    const reached = signal();
-    const { work, calls } = recordingDefinition(scheduler, (payload, job) => {
-      reached.fire();
-      return untilAborted(payload, job);
-    });
+    const { work, calls, reached } = abortableDefinition(scheduler);
     const handle = await work.dispatch();
     const pass = scheduler.run();
-    await reached.promise;
+    await reached;
     await handle.cancel('enough');
     await pass;
     assert.deepEqual(calls, ['before', 'handler', 'after']);
@@ -148,17 +152,12 @@ describe('hooks', () => {
   it('do not let the handler start when the job is cancelled during before [J5]', async () => {
     const { scheduler } = manualScheduler(database);
     const { work, calls } = recordingDefinition(scheduler, () => 1);
-    const [reached, release] = [signal(), signal()];
-    const handle = await work
-      .before(() => {
-        reached.fire();
-        return release.promise;
-      })
-      .dispatch();
+    const { block, entered, release } = blocker();
+    const handle = await work.before(block).dispatch();
     const pass = scheduler.run();
-    await reached.promise;
+    await entered;
     await handle.cancel('enough');
-    release.fire();
+    release();
     await pass;
     assert.equal((await scheduler.getJob(handle.id))?.status, 'CANCELLED');
     assert.deepEqual(calls, ['before', 'after']);
@@ -193,22 +192,18 @@ describe('hooks', () => {
     assert.deepEqual([job?.status, job?.attempts], ['COMPLETED', 0]);
   });
 
-  it('run only after when the job is released at a shutdown, and all of them at the next run [J5] [C12]', async () => {
-    const first = database.scheduler({ ...withoutRenewalThread, timeoutGrace: '100ms' });
-    const reached = signal();
-    const { work, calls } = recordingDefinition(first, (payload, job) => {
-      reached.fire();
-      return untilAborted(payload, job);
-    });
-    const givenBack = nextEvent(first, 'job:givenBack');
+  it('run only after when the job is released by stop(), and all of them at the next run [J5] [C12]', async () => {
+    const { scheduler: first, clock } = manualScheduler(database);
+    const { work, calls, reached } = abortableDefinition(first);
+    const released = nextEvent(first, 'job:givenBack');
     const { id } = await work.dispatch();
     await first.start();
-    await reached.promise;
-    assert.deepEqual(await first.stop('150ms'), { left: [] });
-    assert.equal((await givenBack).jobId, id);
+    await reached;
+    assert.deepEqual(await stopAndAbort(first, clock), { left: [] });
+    assert.equal((await released).jobId, id);
     assert.deepEqual(calls, ['before', 'handler', 'after']);
 
-    const second = database.scheduler(withoutRenewalThread);
+    const second = database.scheduler({ clock });
     const again = recordingDefinition(second, () => 'done');
     await second.run();
     assert.deepEqual(again.calls, ['before', 'handler', 'onSuccess', 'after']);
@@ -216,37 +211,33 @@ describe('hooks', () => {
     assert.deepEqual([job?.status, job?.attempts, job?.crashes], ['COMPLETED', 0, 0]);
   });
 
-  it('do not run for a handler that ignores its signal at a shutdown [J5] [C12]', async () => {
+  it('do not run when stop() leaves a handler that ignores its signal [J5] [C12]', async () => {
     const { scheduler, clock } = manualScheduler(database);
-    const [reached, release] = [signal(), signal()];
-    const { work, calls } = recordingDefinition(scheduler, () => {
-      reached.fire();
-      return release.promise;
-    });
+    const { block, entered, release } = blocker();
+    const { work, calls } = recordingDefinition(scheduler, block);
     const { id } = await work.dispatch();
     await scheduler.start();
-    await reached.promise;
+    await entered;
     const { left } = await advanceUntilSettled(clock, scheduler.stop('2s'), 100);
     assert.deepEqual(left, [{ id, taskType: 'work' }]);
     assert.deepEqual(calls, ['before', 'handler']);
-    release.fire();
+    release();
   });
 
   it('are awaited by stop(), and the outcome is written [J5] [C12]', async () => {
     const scheduler = database.scheduler(withoutRenewalThread);
-    const [reached, release] = [signal(), signal()];
+    const { block, entered, release } = blocker();
     const { work, calls } = recordingDefinition(scheduler, () => 'done');
     const { id } = await work
       .after(async () => {
-        reached.fire();
-        await release.promise;
+        await block();
         calls.push('second after');
       })
       .dispatch();
     await scheduler.start();
-    await reached.promise;
-    const stopping = scheduler.stop('10s');
-    release.fire();
+    await entered;
+    const stopping = scheduler.stop('60s');
+    release();
     assert.deepEqual(await stopping, { left: [] });
     assert.deepEqual(calls.slice(-2), ['after', 'second after']);
     const job = await database.collections.jobs.findOne({ _id: id });
@@ -256,7 +247,7 @@ describe('hooks', () => {
   it('of the same kind keep their order, also when some are asynchronous [J5]', async () => {
     const { scheduler, clock } = manualScheduler(database);
     const calls: string[] = [];
-    const note = (name: string, slow = false) =>
+    const hook = (name: string, slow = false) =>
       slow
         ? async (): Promise<void> => {
             await flushEventLoop(5);
@@ -269,14 +260,14 @@ describe('hooks', () => {
         calls.push('handler');
         if (fails) throw new Error('boom');
       })
-      .after(note('after 1', true))
-      .onSuccess(note('onSuccess 1', true))
-      .before(note('before 1', true))
-      .onError(note('onError 1', true))
-      .before(note('before 2'))
-      .onError(note('onError 2'))
-      .onSuccess(note('onSuccess 2'))
-      .after(note('after 2'))
+      .after(hook('after 1', true))
+      .onSuccess(hook('onSuccess 1', true))
+      .before(hook('before 1', true))
+      .onError(hook('onError 1', true))
+      .before(hook('before 2'))
+      .onError(hook('onError 2'))
+      .onSuccess(hook('onSuccess 2'))
+      .after(hook('after 2'))
       .retries({ max: 2, base: '1s', jitter: 'none' })
       .dispatch();
     await scheduler.run();
@@ -377,7 +368,7 @@ describe('hooks', () => {
     it('a built-in handler [J5] [D2]', async () => {
       const { scheduler } = manualScheduler(database);
       const calls: unknown[] = [];
-      scheduler.channel.on('tick', (data) => calls.push(['heard', data]));
+      scheduler.channel.on('tick', (data) => calls.push(['listener', data]));
       scheduler
         .define('event', { event: 'tick', data: 7 })
         .named('ticker')
@@ -386,7 +377,7 @@ describe('hooks', () => {
         .after(() => calls.push('after'));
       await scheduler.dispatch('ticker');
       await scheduler.run();
-      assert.deepEqual(calls, ['before', ['heard', 7], { listeners: 1 }, 'after']);
+      assert.deepEqual(calls, ['before', ['listener', 7], { listeners: 1 }, 'after']);
     });
   });
 
@@ -413,10 +404,10 @@ describe('hooks', () => {
       ]);
     });
 
-    it('dispatch the next job in onSuccess and notify somebody in onError [J5] [J6]', async () => {
+    it('dispatch the next job in onSuccess and a notification in onError [J5] [J6]', async () => {
       const { scheduler } = manualScheduler(database);
       scheduler.registerHandler('deliver', ({ of }: { of: number }) => `delivered ${of}`);
-      scheduler.registerHandler('tell-admin', ({ why }: { why: string }) => why);
+      scheduler.registerHandler('notify', ({ why }: { why: string }) => why);
       scheduler
         .schedule('build', (args: { n: number }) => {
           if (args.n < 0) throw new Error('negative');
@@ -424,9 +415,7 @@ describe('hooks', () => {
         })
         .maxRetries(0)
         .onSuccess((_, job, result) => scheduler.dispatch('deliver', { of: result }, { key: job.id }))
-        .onError((error, _, job) =>
-          scheduler.dispatch('tell-admin', { why: error.message }, { key: job.id }),
-        );
+        .onError((error, _, job) => scheduler.dispatch('notify', { why: error.message }, { key: job.id }));
       await scheduler.dispatch('build', { n: 21 });
       await scheduler.dispatch('build', { n: -1 });
       await scheduler.run();

@@ -48,7 +48,7 @@ describe('payload schemas', () => {
     const { id } = await dispatcher.dispatch('mail', { to: 'nobody' });
     const { scheduler } = manualScheduler(database);
     const events = recordEvents(scheduler, 'job:complete', 'job:failed');
-    scheduler.registerHandler('mail', () => assert.fail('its payload is wrong'), { schema });
+    scheduler.registerHandler('mail', () => assert.fail('the payload is invalid'), { schema });
     await scheduler.run();
     const job = await scheduler.getJob(id);
     assert.deepEqual([job?.status, job?.error?.code], ['FAILED', 'INVALID_PAYLOAD']);

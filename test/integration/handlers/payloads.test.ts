@@ -8,12 +8,12 @@ function nested(levels: number): unknown {
   return levels === 0 ? 'bottom' : { deeper: nested(levels - 1) };
 }
 
-/** Values that stores like to bend. */
+/** Values that a store may change by accident. */
 const EXACT: Record<string, unknown> = {
   null: null,
   'an empty object': {},
   'an empty array': [],
-  'empty things inside': { a: {}, b: [], c: '', d: [[], [{}]] },
+  'nested empty values': { a: {}, b: [], c: '', d: [[], [{}]] },
   zero: 0,
   'negative zero': -0,
   'large and small numbers': [
@@ -27,7 +27,7 @@ const EXACT: Record<string, unknown> = {
     0.1 + 0.2,
     1e21,
   ],
-  'numbers that are none': [NaN, Infinity, -Infinity],
+  'not a number and infinity': [NaN, Infinity, -Infinity],
   booleans: [true, false],
   'an empty text': '',
   'texts that look like expressions': ['$secret', '$100 off', '$$NOW', '{$ne: null}', 'a.b'],
@@ -39,7 +39,7 @@ const EXACT: Record<string, unknown> = {
   'an empty key': { '': 'nothing' },
   'keys like fields of the job': { status: 'x', payload: 'y', type: 'String', $dollar_inside: undefined },
   'numeric keys in order': { b: 1, a: 2, 1: 3, 0: 4 },
-  'an array of mixed things': [1, 'two', null, [3, [4]], { five: 6 }],
+  'an array of mixed values': [1, 'two', null, [3, [4]], { five: 6 }],
   'an array with holes of null': [null, null],
   'an ObjectId': new mongo.ObjectId('65a000000000000000000001'),
   'fifty levels': nested(50),
@@ -49,8 +49,8 @@ const EXACT: Record<string, unknown> = {
 const cycle: Record<string, unknown> = { name: 'cycle' };
 cycle['self'] = cycle;
 
-/** What cannot be kept exactly, and what the refusal names. */
-const REFUSED: Record<string, [unknown, RegExp]> = {
+/** Values that cannot be stored exactly, and the error message for each. */
+const REJECTED: Record<string, [unknown, RegExp]> = {
   'a function': [{ run: () => 1 }, /payload\.run is a function/],
   'a symbol': [[Symbol('x')], /payload\[0\] is a symbol/],
   'a bigint': [{ big: 10n }, /payload\.big is a bigint; store it as a string/],
@@ -147,7 +147,7 @@ describe('payloads', () => {
     assert.deepEqual((await scheduler.getJob(id))?.payload, { list: [1] });
   });
 
-  for (const [name, [payload, message]] of Object.entries(REFUSED)) {
+  for (const [name, [payload, message]] of Object.entries(REJECTED)) {
     it(`reject ${name} with a clear error, and nothing is stored`, async () => {
       const { scheduler } = manualScheduler(database);
       await assert.rejects(scheduler.dispatch('work', payload), { code: 'INVALID_PAYLOAD', message });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type HttpServer, serveHttp } from '../../../src/http/server.js';
 import type { Scheduler } from '../../../src/index.js';
 import { aJob } from '../../support/factories/job.js';
-import { type Answered, ApiClient } from '../../support/api-client.js';
+import { type ResponseBody, ApiClient } from '../../support/api-client.js';
 import { withoutRenewalThread } from '../../support/manual-scheduler.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { waitUntil } from '../../support/wait-until.js';
@@ -53,9 +53,9 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
 
   it('reads and changes everything, and every response matches the document [B13]', async () => {
     const called = new Set<string>();
-    const done: ApiClient['done'] = (operationId, call) => {
+    const done: ApiClient['succeed'] = (operationId, call) => {
       called.add(operationId);
-      return api.done(operationId, call);
+      return api.succeed(operationId, call);
     };
     await scheduler.start();
     const dead = await scheduler.dispatch('fails', null, { retries: { max: 1 } });
@@ -200,14 +200,14 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     await expectProblem(409, 'WRONG_STATE', 'cancelJob', { params: { id } });
     await expectProblem(409, 'WRONG_STATE', 'holdJob', { params: { id } });
     await expectProblem(409, 'WRONG_STATE', 'releaseJob', { params: { id } });
-    await api.done('retryJob', { params: { id } });
+    await api.succeed('retryJob', { params: { id } });
     await expectProblem(409, 'WRONG_STATE', 'retryJob', { params: { id } });
-    await api.done('collect');
+    await api.succeed('collect');
     await expectProblem(409, 'SCHEDULE_IN_CODE', 'updateSchedule', {
       params: { id: 'nightly' },
       body: { cron: '* * * * *' },
     });
-    await api.done('addSchedule', { body: { id: 'mine', taskType: 'works', every: 5000 } });
+    await api.succeed('addSchedule', { body: { id: 'mine', taskType: 'works', every: 5000 } });
     await expectProblem(409, 'SCHEDULE_EXISTS', 'addSchedule', {
       body: { id: 'mine', taskType: 'works', every: 5000 },
     });
@@ -235,10 +235,10 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     const more = await api.call('cancelJobs', { body: { all: true, expected: 1 } });
     assert.deepEqual([more.status, more.body.code], [409, 'WRONG_STATE']);
     assert.match(more.body.detail, /nothing was changed: expected at most 1 matching jobs, found 2/);
-    const dry = await api.done('cancelJobs', { body: { all: true, dryRun: true } });
+    const dry = await api.succeed('cancelJobs', { body: { all: true, dryRun: true } });
     assert.equal(dry.matching.count, 2);
     assert.equal(await database.collections.jobs.countDocuments({ status: 'SCHEDULED' }), 2);
-    const all = await api.done('cancelJobs', { body: { all: true, expected: 2, reason: 'gone' } });
+    const all = await api.succeed('cancelJobs', { body: { all: true, expected: 2, reason: 'gone' } });
     assert.deepEqual(all.outcome, { matched: 2, changed: 2, requested: 0, refused: {}, isAborted: false });
     assert.equal(await database.collections.jobs.countDocuments({ status: 'CANCELLED' }), 2);
   });
@@ -247,7 +247,7 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     const { jobs, audit } = database.collections;
     const finishedAt = new Date('2020-01-01');
     await jobs.insertMany([1, 2, 3].map(() => aJob({ status: 'COMPLETED', finishedAt })));
-    assert.deepEqual(await api.done('prune', { body: { olderThan: '365d', dryRun: true } }), {
+    assert.deepEqual(await api.succeed('prune', { body: { olderThan: '365d', dryRun: true } }), {
       ...{ finished: 0, orphans: 0, expired: 0 },
       matching: {
         finished: { count: 3, atLeast: false },
@@ -257,7 +257,7 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     });
     assert.equal(await jobs.countDocuments({ status: 'COMPLETED' }), 3);
     assert.equal(await audit.countDocuments(), 0);
-    const removed = await api.done('prune', { body: { olderThan: '365d' } });
+    const removed = await api.succeed('prune', { body: { olderThan: '365d' } });
     assert.deepEqual(removed, { finished: 3, orphans: 0, expired: 0, matching: null });
     assert.equal(await jobs.countDocuments({ status: 'COMPLETED' }), 0);
     const entry = await audit.findOne({ action: 'prune' });
@@ -269,7 +269,7 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     const seen: string[] = [];
     for (let after: string | null = ''; after !== null;) {
       const query = { status: 'SCHEDULED', limit: 2, ...(after !== '' && { after }) };
-      const page: Answered = await api.done('listJobs', { query });
+      const page: ResponseBody = await api.succeed('listJobs', { query });
       seen.push(...page.jobs.map(({ id }) => id));
       after = page.next;
     }
@@ -305,14 +305,14 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
   });
 
   it('writes an audit entry before and after each change [B13]', async () => {
-    const { id } = await api.done('dispatchJob', { body: { taskType: 'works', delay: '1h' } });
+    const { id } = await api.succeed('dispatchJob', { body: { taskType: 'works', delay: '1h' } });
     const held = await api.call('holdJob', { params: { id }, headers: { 'x-request-id': 'my-request.1' } });
     assert.equal(held.headers.get('x-request-id'), 'my-request.1');
     assert.equal(held.headers.get('chronos-audit'), 'written');
     await api.call('holdJob', { params: { id } });
-    await api.done('cancelJobs', { body: { filter: { taskType: 'works' } } });
-    await api.done('cancelJobs', { body: { filter: { taskType: 'works' }, dryRun: true } });
-    await api.done('listJobs');
+    await api.succeed('cancelJobs', { body: { filter: { taskType: 'works' } } });
+    await api.succeed('cancelJobs', { body: { filter: { taskType: 'works' }, dryRun: true } });
+    await api.succeed('listJobs');
     const entries = await database.collections.audit.find().sort({ at: 1, _id: 1 }).toArray();
     assert.deepEqual(
       entries.map(({ action, target, counts }) => [action, target, counts]),

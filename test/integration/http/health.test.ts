@@ -115,7 +115,7 @@ describe('health over HTTP', () => {
       assert.equal(await statusOf(`${address}/healthz`), 200);
       assert.equal(await statusOf(`${address}/api/v1/status`), 503);
 
-      await proxy.mend();
+      await proxy.restore();
       await waitUntil('it is ready', async () => (await readiness(address)).status === 200);
       assert.equal(await statusOf(`${address}/api/v1/status`), 200);
 
@@ -126,7 +126,7 @@ describe('health over HTTP', () => {
       assert.equal(await statusOf(`${address}/healthz`), 200);
       assert.equal(await statusOf(`${address}/metrics`), 200);
 
-      await proxy.mend();
+      await proxy.restore();
       await waitUntil('it is ready again', async () => (await readiness(address)).status === 200);
       worker.signal('SIGTERM');
       assert.deepEqual(await worker.exited, { code: 0, signal: null });
@@ -134,7 +134,7 @@ describe('health over HTTP', () => {
     });
 
     it('without a database makes the API report that and change nothing it cannot audit [B13]', async () => {
-      await proxy.mend();
+      await proxy.restore();
       const scheduler = database.scheduler({ ...withoutRenewalThread, uri: throughProxy() });
       const told: string[] = [];
       const tell = (_: object, message: string): unknown => told.push(message);
@@ -164,7 +164,7 @@ describe('health over HTTP', () => {
         assert.deepEqual(told, ['POST /api/v1/jobs failed']);
         assert.equal(await database.collections.jobs.countDocuments(), 0);
       } finally {
-        await proxy.mend();
+        await proxy.restore();
         await server.close();
       }
     });
@@ -201,11 +201,8 @@ describe('health over HTTP', () => {
         HTTP_HOST: '0.0.0.0',
       });
       assert.equal((await open.exited).code, 2);
-      assert.match(
-        open.stderr,
-        /HTTP_HOST is '0\.0\.0\.0', which other machines can reach: set HTTP_TOKEN/,
-      );
-      await proxy.mend();
+      assert.match(open.stderr, /HTTP_HOST is '0\.0\.0\.0', which other machines can reach: set HTTP_TOKEN/);
+      await proxy.restore();
       const taken = new WorkerProcess('w2', {
         MONGODB_URI: database.uri,
         HANDLERS: '',

@@ -20,7 +20,7 @@ describe('dispatchMany()', () => {
     );
   }
 
-  it('stores more jobs than one command holds and reports on each in order [J22]', async () => {
+  it('stores more jobs than fit into one command and returns a result for each in order [J22]', async () => {
     const { scheduler } = manualScheduler(database);
     const results = await scheduler.dispatchMany(requests(2500));
     assert.equal(results.length, 2500);
@@ -84,7 +84,7 @@ describe('dispatchMany()', () => {
     assert.equal(await database.collections.jobs.countDocuments(), 4);
   });
 
-  it('does not report duplicates when the reply of its own insert was lost [J22]', async () => {
+  it('does not report duplicates when the reply to its own insert is lost [J22]', async () => {
     const { scheduler } = manualScheduler(database);
     await scheduler.dispatch('work', null, { key: 'b' });
     const many = ['a', 'b', 'c'].map((key) => ({ taskType: 'work', options: { key } }));

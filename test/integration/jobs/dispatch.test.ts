@@ -116,7 +116,7 @@ describe('dispatch()', () => {
       assert.deepEqual(await handle.delay(1), { moved: false, status: null });
     });
 
-    it('without a time zone is in the time zone of the application', async () => {
+    it('without a time zone is in the time zone of the scheduler', async () => {
       const { scheduler } = manualScheduler(database, { timezone: 'Europe/Berlin' });
       const summer = await scheduler.dispatch('work', null, { at: '2026-07-01 12:00' });
       assert.deepEqual(await dueAt(scheduler, summer.id), new Date('2026-07-01T10:00:00Z'));
@@ -165,8 +165,8 @@ describe('dispatch()', () => {
     });
   });
 
-  describe('query operators instead of text', () => {
-    const objects = [{ $ne: null }, { $gt: '' }, ['a'], null, undefined, 7, true, '', 'a\0b'];
+  describe('with query operators instead of strings', () => {
+    const invalid = [{ $ne: null }, { $gt: '' }, ['a'], null, undefined, 7, true, '', 'a\0b'];
     const calls: Record<string, (scheduler: Scheduler, value: never) => Promise<unknown>> = {
       getJob: (scheduler, id) => scheduler.getJob(id),
       getExecutions: (scheduler, id) => scheduler.getExecutions(id),
@@ -181,20 +181,20 @@ describe('dispatch()', () => {
       },
     };
     for (const [name, call] of Object.entries(calls)) {
-      it(`${name} rejects a value that is not text, and changes nothing`, async () => {
+      it(`${name} rejects the value and changes nothing`, async () => {
         const { scheduler } = manualScheduler(database);
         const job = aJob({ status: 'SCHEDULED' });
         await database.collections.jobs.insertOne(job);
-        for (const value of objects)
+        for (const value of invalid)
           await assert.rejects(call(scheduler, value as never), { code: 'INVALID_ARGUMENT' });
         assert.deepEqual(await database.collections.jobs.find().toArray(), [job]);
       });
     }
 
     for (const option of ['key', 'queue'] as const) {
-      it(`the option ${option} rejects a value that is not text`, async () => {
+      it(`the option ${option} rejects the value`, async () => {
         const { scheduler } = manualScheduler(database);
-        for (const value of objects.filter((one) => one !== undefined))
+        for (const value of invalid.filter((one) => one !== undefined))
           await assert.rejects(scheduler.dispatch('work', null, { [option]: value }), {
             code: 'INVALID_ARGUMENT',
           });

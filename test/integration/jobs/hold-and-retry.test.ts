@@ -4,17 +4,17 @@ import { manualScheduler } from '../../support/manual-scheduler.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { timeAfter, START } from '../../support/instants.js';
 
-describe('hold and unhold', () => {
+describe('hold() and unhold()', () => {
   const database = useSharedDatabase();
 
-  it('a held job is PENDING and runs only after it is unheld [C4]', async () => {
+  it('make a job PENDING until it is unheld [C4]', async () => {
     const { scheduler } = manualScheduler(database);
     scheduler.registerHandler('work', () => undefined);
     const { id } = await scheduler.dispatch('work');
-    assert.deepEqual(await scheduler.hold(id, 'look into it'), { changed: true });
+    assert.deepEqual(await scheduler.hold(id, 'needs a check'), { changed: true });
     assert.equal(await scheduler.run(), 0);
     const held = await scheduler.getJob(id);
-    assert.deepEqual([held?.status, held?.held], ['PENDING', { reason: 'look into it', at: START }]);
+    assert.deepEqual([held?.status, held?.held], ['PENDING', { reason: 'needs a check', at: START }]);
     assert.deepEqual(await scheduler.hold(id), { changed: false, status: 'PENDING' });
     assert.deepEqual(await scheduler.unhold(id), { changed: true });
     assert.equal(await scheduler.run(), 1);
@@ -23,7 +23,7 @@ describe('hold and unhold', () => {
     assert.deepEqual(await scheduler.unhold(id), { changed: false, status: 'COMPLETED' });
   });
 
-  it('a job can be dispatched on hold [C4]', async () => {
+  it('release a job that was dispatched on hold [C4]', async () => {
     const { scheduler } = manualScheduler(database);
     scheduler.registerHandler('work', () => undefined);
     const { id } = await scheduler.dispatch('work', null, { hold: true });
@@ -33,7 +33,7 @@ describe('hold and unhold', () => {
     assert.equal(await scheduler.run(), 1);
   });
 
-  it('only a waiting job can be held', async () => {
+  it('change only jobs that are waiting', async () => {
     const { scheduler } = manualScheduler(database);
     for (const status of ['QUEUED', 'RUNNING', 'FAILED'] as const) {
       const job = aJob({ status });
@@ -83,7 +83,7 @@ describe('retrying a finished job', () => {
     });
   }
 
-  it('is refused for a job that is not finished, and the result has its status [C4]', async () => {
+  it('does nothing to a job that is not finished, and returns its status [C4]', async () => {
     const { scheduler } = manualScheduler(database);
     for (const status of ['PENDING', 'SCHEDULED', 'QUEUED', 'RUNNING'] as const) {
       const job = aJob({ status });

@@ -42,20 +42,20 @@ describe('idempotency keys', () => {
     assert.equal((await scheduler.dispatch('mail', null, { key: 'k' })).duplicate, false);
   });
 
-  it('do not report a duplicate when the reply of the own insert was lost', async () => {
+  it('do not report a duplicate when the reply to the insert is lost', async () => {
     const { scheduler } = manualScheduler(database);
     const lost = { commands: ['insert'], how: 'lostReply', times: 1 } as const;
     const handle = await withFailPoint(database, lost, () => scheduler.dispatch('mail', null, { key: 'k' }));
     assert.equal(handle.duplicate, false);
     const other = await withFailPoint(database, lost, () => scheduler.dispatch('mail', null, { key: 'k' }));
-    assert.equal(other.duplicate, true, 'the job of somebody else still is one');
+    assert.equal(other.duplicate, true, 'an earlier job with the key is still a duplicate');
     assert.equal(await database.collections.jobs.countDocuments(), 1);
   });
 
   it('neither lose nor duplicate a job when the connection breaks', async () => {
     const { scheduler } = manualScheduler(database);
     await scheduler.getJob('connect first');
-    // The driver tries once more by itself; this goes past that.
+    // More than the single retry of the driver.
     const broken = { commands: ['insert'], how: 'noConnection', times: 3 } as const;
     for (const options of [{ key: 'k' }, {}]) {
       const handle = await withFailPoint(database, broken, () => scheduler.dispatch('mail', null, options));
@@ -66,7 +66,7 @@ describe('idempotency keys', () => {
   });
 
   for (const how of ['lostReply', 'noConnection'] as const) {
-    it(`report when it is unknown whether the job was stored (${how})`, async () => {
+    it(`report that it is unknown whether the job was stored (${how})`, async () => {
       const { scheduler } = manualScheduler(database);
       await scheduler.getJob('connect first');
       await assert.rejects(

@@ -4,12 +4,14 @@ import { inspect } from 'node:util';
 import { Scheduler, type LifecycleState } from '../../../src/index.js';
 import { manualScheduler, withoutRenewalThread } from '../../support/manual-scheduler.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
-import { nextEvent, recordEvents, signal } from '../../support/events.js';
+import { nextEvent, recordEvents } from '../../support/events.js';
+import { flushEventLoop } from '../../support/flush-event-loop.js';
+import { waitUntil } from '../../support/wait-until.js';
 
 describe('the lifecycle of a scheduler', () => {
   const database = useSharedDatabase();
 
-  function states(scheduler: Scheduler): LifecycleState[] {
+  function recordStates(scheduler: Scheduler): LifecycleState[] {
     const seen: LifecycleState[] = [];
     scheduler.on('worker:state', ({ state, previous }) => {
       assert.equal(scheduler.state, state);
@@ -21,7 +23,7 @@ describe('the lifecycle of a scheduler', () => {
 
   it('emits Starting, Running, Stopping and Stopped [F8]', async () => {
     const { scheduler } = manualScheduler(database);
-    const seen = states(scheduler);
+    const seen = recordStates(scheduler);
     assert.equal(scheduler.state, 'Stopped');
     const starting = scheduler.start();
     assert.equal(scheduler.state, 'Starting');
@@ -36,7 +38,7 @@ describe('the lifecycle of a scheduler', () => {
 
   it('starts once when start() is called twice [F8]', async () => {
     const { scheduler } = manualScheduler(database);
-    const seen = states(scheduler);
+    const seen = recordStates(scheduler);
     await Promise.all([scheduler.start(), scheduler.start()]);
     await scheduler.start();
     assert.deepEqual(seen, ['Starting', 'Running']);
@@ -44,7 +46,7 @@ describe('the lifecycle of a scheduler', () => {
 
   it('stops once when stop() is called twice [F8]', async () => {
     const { scheduler } = manualScheduler(database);
-    const seen = states(scheduler);
+    const seen = recordStates(scheduler);
     await scheduler.start();
     assert.deepEqual(await Promise.all([scheduler.stop(), scheduler.stop()]), [{ left: [] }, { left: [] }]);
     assert.deepEqual(await scheduler.stop(), { left: [] });
@@ -79,20 +81,24 @@ describe('the lifecycle of a scheduler', () => {
     await scheduler.start();
   });
 
-  it('cancels a start when stop() is called meanwhile, and leaves nothing open [F8]', async () => {
+  it('cancels a start when stop() is called during it, and leaves nothing open [F8]', async () => {
+    const { scheduler: other } = manualScheduler(database);
+    other.registerHandler('work', () => undefined);
     for (const turns of [0, 1, 5, 20]) {
-      const { scheduler } = manualScheduler(database);
+      const { scheduler, clock } = manualScheduler(database);
+      scheduler.registerHandler('work', () => assert.fail('the scheduler is stopped'));
       const starting = scheduler.start().catch((error: unknown) => error);
-      for (let i = 0; i < turns; i++) await new Promise(setImmediate);
+      await flushEventLoop(turns);
       await scheduler.stop();
       await starting;
-      assert.equal(scheduler.state, 'Stopped');
-      scheduler.registerHandler('work', () => assert.fail('it is stopped'));
-      await database.scheduler(withoutRenewalThread).dispatch('work');
+      assert.deepEqual([scheduler.state, scheduler.load.connection, clock.sleepers], ['Stopped', null, 0]);
+      await other.dispatch('work');
+      assert.equal(await other.run(), 1);
     }
   });
 
   it('stores the state of a worker in the collection workers [F8]', async () => {
+    const { workers } = database.collections;
     const worker = database.scheduler({
       ...withoutRenewalThread,
       workerId: 'me',
@@ -101,18 +107,14 @@ describe('the lifecycle of a scheduler', () => {
     });
     worker.registerHandler('work', () => undefined);
     await worker.start();
-    await nextHeartbeat();
-    const [shown] = await database.collections.workers.find().toArray();
+    await waitUntil('the first heartbeat', async () => (await workers.countDocuments()) > 0);
+    const [shown] = await workers.find().toArray();
     assert.deepEqual(
       [shown?._id, shown?.queues, shown?.taskTypes, shown?.concurrency, shown?.pid],
       ['me', ['a', 'b'], ['shell', 'url', 'event', 'work'], 7, process.pid],
     );
     await worker.stop();
-    assert.equal((await database.collections.workers.findOne({ _id: 'me' }))?.state, 'Stopped');
-
-    async function nextHeartbeat(): Promise<void> {
-      while ((await database.collections.workers.countDocuments()) === 0) await new Promise(setImmediate);
-    }
+    assert.equal((await workers.findOne({ _id: 'me' }))?.state, 'Stopped');
   });
 
   it('stores no worker for a process that only dispatches', async () => {
@@ -122,7 +124,7 @@ describe('the lifecycle of a scheduler', () => {
     assert.equal(await database.collections.workers.countDocuments(), 0);
   });
 
-  it('rejects start() and is in the state Error when MongoDB rejects the login, with credentials redacted [F8]', async () => {
+  it('rejects start() and enters the state Error when MongoDB rejects the login, with credentials redacted [F8]', async () => {
     const uri = new URL(database.uri);
     uri.username = 'root';
     uri.password = 'secret';
@@ -148,7 +150,7 @@ describe('the lifecycle of a scheduler', () => {
     let port: number;
     let server: Server;
     beforeEach(async () => {
-      // A port that accepts nobody.
+      // Closes every connection.
       server = createServer((socket) => socket.destroy());
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
       port = (server.address() as AddressInfo).port;
@@ -158,10 +160,9 @@ describe('the lifecycle of a scheduler', () => {
     it('retries with backoff and reports every attempt [F8] [Y9]', async () => {
       const uri = `mongodb://127.0.0.1:${port}/chronos?directConnection=true`;
       const scheduler = new Scheduler({ uri, connectTimeout: '1h', ...withoutRenewalThread });
-      const trouble = signal<{ operation: string; failures: number; retryIn: number }>();
-      scheduler.on('worker:trouble', trouble.fire);
+      const trouble = nextEvent(scheduler, 'worker:trouble');
       const starting = scheduler.start().catch((error: unknown) => error as Error);
-      const { operation, failures, retryIn } = await trouble.promise;
+      const { operation, failures, retryIn } = await trouble;
       assert.deepEqual([operation, failures, retryIn], ['connect', 1, 250]);
       await scheduler.stop();
       assert.ok((await starting) instanceof Error);

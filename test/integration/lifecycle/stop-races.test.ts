@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createStore } from '../../../src/store/store.js';
 import { manualScheduler } from '../../support/manual-scheduler.js';
 import { useDatabase } from '../../support/database.js';
-import { countEvents, nextEvent, recordEvents, signal } from '../../support/events.js';
+import { blocker, countEvents, nextEvent, recordEvents, signal } from '../../support/events.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
 import { waitUntil } from '../../support/wait-until.js';
 
@@ -12,19 +12,18 @@ describe('stop() during other work', () => {
 
   it('lets a handler that is ending dispatch jobs on the open connection [C12]', async () => {
     const scheduler = db.scheduler();
-    const go = signal();
+    const { block, entered, release } = blocker();
     scheduler.registerHandler('first', async () => {
-      await go.promise;
+      await block();
       return (await scheduler.dispatch('second')).id;
     });
-    const started = nextEvent(scheduler, 'job:start');
     await scheduler.start();
     const first = await scheduler.dispatch('first');
-    await started;
+    await entered;
     const stopping = nextEvent(scheduler, 'worker:state', ({ state }) => state === 'Stopping');
     const stopped = scheduler.stop();
     await stopping;
-    go.fire();
+    release();
     assert.deepEqual(await stopped, { left: [] });
     const job = await db.collections.jobs.findOne({ _id: first.id });
     assert.equal(job?.status, 'COMPLETED');
@@ -37,12 +36,14 @@ describe('stop() during other work', () => {
 
   it('makes a running pass claim nothing more and finish or release what it claimed [C12] [J13]', async () => {
     const scheduler = db.scheduler({ concurrency: 2 });
-    const started = nextEvent(scheduler, 'job:start');
-    scheduler.registerHandler('short', () => new Promise((resolve) => setTimeout(resolve, 50)));
-    await scheduler.dispatchMany(Array.from({ length: 100 }, () => ({ taskType: 'short' })));
+    const { block, entered, release } = blocker();
+    scheduler.registerHandler('work', block);
+    await scheduler.dispatchMany(Array.from({ length: 100 }, () => ({ taskType: 'work' })));
     const pass = scheduler.run(100);
-    await started;
-    assert.deepEqual(await scheduler.stop(), { left: [] });
+    await entered;
+    const stopped = scheduler.stop();
+    release();
+    assert.deepEqual(await stopped, { left: [] });
     const count = await pass;
     assert.ok(count < 100);
     assert.equal(await locked(), 0);
@@ -65,8 +66,12 @@ describe('stop() during other work', () => {
     const scheduler = db.scheduler({ concurrency: 3 });
     let running = 0;
     let peak = 0;
+    const full = signal();
     scheduler.registerHandler('short', async () => {
       peak = Math.max(peak, ++running);
+      // The first handlers wait until every slot is in use.
+      if (running === 3) full.fire();
+      await full.promise;
       await new Promise(setImmediate);
       running--;
     });
@@ -79,7 +84,7 @@ describe('stop() during other work', () => {
     assert.equal(peak, 3);
   });
 
-  it('does not count a job as run that was claimed and released before it started', async () => {
+  it('leaves a job that was claimed and released as if it had never started: maxRunningTime has not begun', async () => {
     const scheduler = db.scheduler({ taskHandlers: { quick: () => 'ran' } });
     const { id } = await scheduler.dispatch('quick', null, { maxRunningTime: '1ms' });
     const now = new Date();
@@ -103,36 +108,35 @@ describe('stop() during other work', () => {
 
   it('does not start an inline run that waits for a slot [C12]', async () => {
     const { scheduler, clock } = manualScheduler(db, { concurrency: 1 });
-    const release = signal();
-    scheduler.registerHandler('slow', () => release.promise);
+    const { block, entered, release } = blocker();
+    scheduler.registerHandler('slow', block);
     scheduler.schedule('inline', () => 'ran').everyMinute();
     await scheduler.dispatch('slow');
-    const started = nextEvent(scheduler, 'job:start');
     const slow = scheduler.run();
-    await started;
+    await entered;
     clock.advance(60_000);
-    const waits = nextEvent(scheduler, 'schedule:decided');
+    const planned = nextEvent(scheduler, 'schedule:decided');
     const pass = scheduler.runOnce();
-    await waits;
+    await planned;
     await flushEventLoop(20);
     const stopped = scheduler.stop();
     await flushEventLoop(20);
-    release.fire();
+    release();
     assert.deepEqual(await stopped, { left: [] });
     await Promise.all([slow, pass]);
     assert.equal(await db.collections.jobs.countDocuments({ taskType: 'inline' }), 0);
     assert.equal(
       await db.collections.schedules.countDocuments({ 'pending.kind': 'run' }),
       1,
-      'others find it there',
+      'another process can run it',
     );
   });
 
-  it('reports no error of a daemon that is still installing [C12]', async () => {
+  it('reports no error when a daemon is still installing [C12]', async () => {
     const scheduler = db.scheduler();
     const trouble = recordEvents(scheduler, 'worker:trouble');
     const daemon = scheduler.daemon({ interval: '1m' });
-    await waitUntil('it is connected', async () => scheduler.load.connection !== null);
+    await waitUntil('the daemon is connected', async () => scheduler.load.connection !== null);
     await scheduler.stop();
     assert.equal((await daemon).reason, 'stopped');
     assert.deepEqual(trouble, []);
@@ -156,18 +160,18 @@ describe('run() and stop() at any time', () => {
     });
   }
 
-  it('both end, and the result says so, when a handler ignores its signal [C12]', async () => {
+  it('both end when a handler ignores its signal, and stop() returns its job [C12]', async () => {
     const scheduler = db.scheduler({ concurrency: 1 });
     scheduler.registerHandler('never', () => new Promise(() => undefined));
     await scheduler.dispatchMany([{ taskType: 'never' }, { taskType: 'never' }]);
     const started = nextEvent(scheduler, 'job:start');
     const pass = scheduler.run();
     const { jobId } = await started;
-    assert.deepEqual(await scheduler.stop('200ms'), { left: [{ id: jobId, taskType: 'never' }] });
+    assert.deepEqual(await scheduler.stop('1s'), { left: [{ id: jobId, taskType: 'never' }] });
     await pass;
   });
 
-  it('release a named lock, also when its function continues [Y7]', async () => {
+  it('release a named lock when its function ends because of the abort signal [Y7]', async () => {
     const scheduler = db.scheduler();
     const entered = signal();
     const aborted = signal();

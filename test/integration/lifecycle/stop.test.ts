@@ -1,27 +1,16 @@
 import assert from 'node:assert/strict';
-import type { ChronosError, JobContext } from '../../../src/index.js';
-import {
-  manualScheduler,
-  withoutRenewalThread,
-  advanceUntilSettled,
-} from '../../support/manual-scheduler.js';
+import type { ChronosError } from '../../../src/index.js';
+import { manualScheduler, stopAndAbort, withoutRenewalThread } from '../../support/manual-scheduler.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
-import { countEvents, nextEvent, recordEvents, signal } from '../../support/events.js';
-import { timeAfter } from '../../support/instants.js';
+import { blocker, countEvents, nextEvent, recordEvents, signal } from '../../support/events.js';
+import { flushEventLoop } from '../../support/flush-event-loop.js';
+import { abortReason, untilAborted } from '../../support/handlers/recording-definition.js';
 import { waitUntil } from '../../support/wait-until.js';
 
 const LOCKED = { $or: [{ lockedBy: { $ne: null } }, { lockToken: { $ne: null } }] };
 
 describe('stop()', () => {
   const database = useSharedDatabase();
-
-  function aborted({ signal }: JobContext): Promise<ChronosError> {
-    return new Promise((resolve) => {
-      signal.addEventListener('abort', () => {
-        resolve(signal.reason as ChronosError);
-      });
-    });
-  }
 
   it('waits for running handlers, claims nothing more and leaves nothing locked [C12]', async () => {
     const scheduler = database.scheduler({ ...withoutRenewalThread, concurrency: 3 });
@@ -47,30 +36,24 @@ describe('stop()', () => {
   });
 
   it('releases prefetched jobs with nothing counted [C12]', async () => {
-    const scheduler = database.scheduler({ ...withoutRenewalThread, concurrency: 1 });
-    const release = signal();
-    const blocking = signal();
+    // With a manual clock every handler takes 0 ms, so the worker prefetches also on a slow machine.
+    const { scheduler } = manualScheduler(database, { concurrency: 1 });
+    const { block, entered, release } = blocker();
     scheduler.registerHandler('quick', () => undefined);
-    scheduler.registerHandler('block', () => {
-      blocking.fire();
-      return release.promise;
-    });
-    const trained = countEvents(scheduler, 'job:complete', 300);
-    await scheduler.start();
-    await scheduler.dispatchMany(Array.from({ length: 300 }, () => ({ taskType: 'quick' })));
-    await trained;
-    // Used to short handlers, it takes one into its slot and the next ones into its buffer.
+    scheduler.registerHandler('block', block);
     await scheduler.dispatchMany([
-      { taskType: 'block', options: { priority: 1 } },
-      ...Array.from({ length: 20 }, () => ({ taskType: 'quick', options: { priority: 2 } })),
+      ...Array.from({ length: 300 }, () => ({ taskType: 'quick', options: { priority: 1 } })),
+      { taskType: 'block', options: { priority: 2 } },
+      ...Array.from({ length: 20 }, () => ({ taskType: 'quick', options: { priority: 3 } })),
     ]);
-    await blocking.promise;
+    await scheduler.start();
+    await entered;
     const { jobs } = database.collections;
     const count = (filter: object): Promise<number> => jobs.countDocuments(filter);
-    await waitUntil('jobs wait in the buffer', async () => (await count({ status: 'QUEUED' })) > 0);
+    await waitUntil('jobs are prefetched', async () => (await count({ status: 'QUEUED' })) > 0);
     const stopping = scheduler.stop();
-    await waitUntil('they are given back', async () => (await count({ fence: 2, status: 'SCHEDULED' })) > 0);
-    release.fire();
+    await waitUntil('they are released', async () => (await count({ fence: 2, status: 'SCHEDULED' })) > 0);
+    release();
     await stopping;
     const left = await jobs.find({ status: { $ne: 'COMPLETED' } }).toArray();
     assert.ok(left.length > 0);
@@ -82,24 +65,30 @@ describe('stop()', () => {
 
   it('aborts handlers that do not end in time and releases their jobs with nothing counted [C12] [F8]', async () => {
     const { scheduler, clock } = manualScheduler(database, { timeoutGrace: '5s' });
-    const givenBack = nextEvent(scheduler, 'job:givenBack');
-    const reason = signal<{ error: ChronosError; at: Date }>();
+    const released = nextEvent(scheduler, 'job:givenBack');
+    const started = signal();
+    const reasons: ChronosError[] = [];
     scheduler.registerHandler('work', async (_, job) => {
-      const error = await aborted(job);
-      reason.fire({ error, at: clock.now() });
-      throw error;
+      started.fire();
+      reasons.push(await abortReason(job));
+      throw reasons[0]!;
     });
-    await scheduler.start();
-    const started = nextEvent(scheduler, 'job:start');
     const { id } = await scheduler.dispatch('work', null, { retries: { max: 1 } });
-    await advanceUntilSettled(clock, started, 1);
-    const report = await advanceUntilSettled(clock, scheduler.stop('20s'), 250);
-    assert.deepEqual(report, { left: [] });
-    const { error, at } = await reason.promise;
-    assert.equal(error.message, 'the worker is stopping');
-    // Its grace, 5 s, is kept back from the 20 s.
-    assert.ok(at >= timeAfter(15_000) && at < timeAfter(19_000), at.toISOString());
-    assert.equal((await givenBack).jobId, id);
+    await scheduler.start();
+    await started.promise;
+    const stopping = scheduler.stop('20s');
+    await flushEventLoop();
+    // The last 5 s of the 20 s are for the aborted handlers.
+    clock.advance(14_999);
+    await flushEventLoop();
+    assert.deepEqual(reasons, []);
+    clock.advance(1);
+    assert.deepEqual(await stopping, { left: [] });
+    assert.deepEqual(
+      reasons.map(({ message }) => message),
+      ['the worker is stopping'],
+    );
+    assert.equal((await released).jobId, id);
     const job = await database.collections.jobs.findOne({ _id: id });
     assert.deepEqual(
       [job?.status, job?.attempts, job?.crashes, job?.fence, job?.lockToken],
@@ -111,38 +100,37 @@ describe('stop()', () => {
     );
   });
 
-  it('gives up on a handler that ignores its signal and returns what it left [C12] [F8]', async () => {
+  it('gives up on a handler that ignores its signal and returns its job [C12] [F8]', async () => {
     const { scheduler, clock } = manualScheduler(database);
-    const release = signal();
-    scheduler.registerHandler('deaf', () => release.promise);
+    const { block, entered, release } = blocker();
+    scheduler.registerHandler('ignores', block);
     scheduler.registerHandler('good', () => undefined);
-    await scheduler.start();
-    const started = nextEvent(scheduler, 'job:start');
-    const { id } = await scheduler.dispatch('deaf');
-    await advanceUntilSettled(clock, started, 1);
+    const complete = nextEvent(scheduler, 'job:complete');
+    const { id } = await scheduler.dispatch('ignores');
     await scheduler.dispatch('good');
-    const { left } = await advanceUntilSettled(clock, scheduler.stop('2s'), 100);
-    assert.deepEqual(left, [{ id, taskType: 'deaf' }]);
-    assert.ok(clock.now() < timeAfter(20_000), clock.now().toISOString());
+    await scheduler.start();
+    await Promise.all([entered, complete]);
+    const stopping = scheduler.stop('2s');
+    await flushEventLoop();
+    clock.advance(2000);
+    assert.deepEqual(await stopping, { left: [{ id, taskType: 'ignores' }] });
     assert.equal(scheduler.state, 'Stopped');
-    // Its lock runs out by itself, and the sweep of another worker recovers it.
+    // Its lock expires, and the sweeper of another worker recovers the job.
     const job = await database.collections.jobs.findOne({ _id: id });
     assert.equal(job?.status, 'RUNNING');
-    release.fire();
+    release();
   });
 
   it('aborts at once with stop(0) [C12]', async () => {
     const scheduler = database.scheduler(withoutRenewalThread);
-    scheduler.registerHandler('work', async (_, job) => {
-      throw await aborted(job);
-    });
+    scheduler.registerHandler('work', untilAborted);
     await scheduler.start();
     const started = nextEvent(scheduler, 'job:start');
     const { id } = await scheduler.dispatch('work');
     await started;
     const { left } = await scheduler.stop(0);
     const job = await database.collections.jobs.findOne({ _id: id });
-    // Its outcome was still written, or it is named as left.
+    // Either the outcome was still written, or stop() returns the job.
     if (job?.status !== 'SCHEDULED') assert.deepEqual(left, [{ id, taskType: 'work' }]);
   });
 
@@ -158,16 +146,17 @@ describe('stop()', () => {
   });
 
   it('leaves released jobs for a worker that starts again [C12]', async () => {
-    const scheduler = database.scheduler(withoutRenewalThread);
+    const { scheduler, clock } = manualScheduler(database);
+    const started = signal();
     let runs = 0;
-    scheduler.registerHandler('work', async (_, job) => {
-      if (++runs === 1) throw await aborted(job);
+    scheduler.registerHandler('work', async (payload, job) => {
+      started.fire();
+      if (++runs === 1) await untilAborted(payload, job);
     });
-    await scheduler.start();
-    const started = nextEvent(scheduler, 'job:start');
     const { id } = await scheduler.dispatch('work');
-    await started;
-    await scheduler.stop('500ms');
+    await scheduler.start();
+    await started.promise;
+    assert.deepEqual(await stopAndAbort(scheduler, clock), { left: [] });
     const complete = nextEvent(scheduler, 'job:complete');
     await scheduler.start();
     const { jobId, attempt, fence } = await complete;
@@ -175,25 +164,25 @@ describe('stop()', () => {
   });
 
   it('leaves no thread and no connection open [C12]', async () => {
-    // The real thing: renewal in its thread, by the database's clock.
+    await waitUntil('earlier schedulers have disconnected', async () => (await connections()) === 0);
+    // With the renewal thread and the clock of the database, as in production.
     const scheduler = database.scheduler();
-    const before = await connections();
     scheduler.registerHandler('work', () => undefined);
     const complete = nextEvent(scheduler, 'job:complete');
     await scheduler.start();
     await scheduler.dispatch('work');
     await complete;
     await scheduler.withLock('report', () => undefined);
-    assert.ok((await connections()) > before);
+    assert.ok((await connections()) > 0);
     await scheduler.stop();
     assert.deepEqual(
       process.getActiveResourcesInfo().filter((name) => ['MessagePort', 'Worker'].includes(name)),
       [],
     );
-    await waitUntil('the server has no connection of it', async () => (await connections()) <= before);
+    await waitUntil('the scheduler has disconnected', async () => (await connections()) === 0);
   });
 
-  /** As the server sees them. */
+  /** Connections of schedulers, as the server reports them. */
   async function connections(): Promise<number> {
     const found = await database.connection
       .getClient()

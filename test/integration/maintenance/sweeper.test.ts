@@ -7,11 +7,8 @@ import { EventBus } from '../../../src/runtime/event-bus.js';
 import { createStore, type Store } from '../../../src/store/store.js';
 import { aJob } from '../../support/factories/job.js';
 import { aRegistry } from '../../support/factories/handler-registry.js';
-import {
-  manualScheduler,
-  withoutRenewalThread,
-  advanceUntilSettled,
-} from '../../support/manual-scheduler.js';
+import { flushEventLoop } from '../../support/flush-event-loop.js';
+import { manualScheduler, withoutRenewalThread } from '../../support/manual-scheduler.js';
 import { nextEvent, recordEvents, signal } from '../../support/events.js';
 import { timeAfter, START } from '../../support/instants.js';
 import { ManualClock } from '../../support/manual-clock.js';
@@ -22,8 +19,8 @@ const NO_JITTER = { retries: { base: '1s', jitter: 'none' } } as const;
 describe('Sweeper', () => {
   const database = useSharedDatabase();
 
-  /** A job whose worker has not been heard of for a second, when the manual clock begins. */
-  async function expired(fields: Partial<JobDocument> = {}): Promise<JobDocument> {
+  /** Inserts a job whose lock expired a second before the manual clock starts. */
+  async function insertExpired(fields: Partial<JobDocument> = {}): Promise<JobDocument> {
     const startedAt = timeAfter(-60_000);
     const job = aJob({
       status: 'RUNNING',
@@ -44,10 +41,10 @@ describe('Sweeper', () => {
   }
 
   it('counts a crash of a RUNNING job and schedules it after the backoff [C9]', async () => {
-    const job = await expired();
+    const job = await insertExpired();
     const { scheduler, clock } = manualScheduler(database, NO_JITTER);
     const events = recordEvents(scheduler, 'job:stalled', 'job:failed', 'job:cancelled');
-    // A pass sweeps first; there is no handler for the job here.
+    // A pass sweeps first. There is no handler for the job.
     assert.equal(await scheduler.run(), 0);
 
     const now = await find(job);
@@ -85,7 +82,7 @@ describe('Sweeper', () => {
   });
 
   it('uses the retries of the job for the backoff, then those of the handler [C9]', async () => {
-    const [plain, own] = [await expired(), await expired({ retries: { base: 3000 } })];
+    const [plain, own] = [await insertExpired(), await insertExpired({ retries: { base: 3000 } })];
     const { scheduler } = manualScheduler(database, NO_JITTER);
     scheduler.registerHandler('work', () => undefined, { retries: { base: '7s' } });
     await scheduler.run();
@@ -95,8 +92,8 @@ describe('Sweeper', () => {
     );
   });
 
-  it('ends a job FAILED at the third crash, with its execution row and its events [C9]', async () => {
-    const job = await expired({ crashes: 2, attempts: 1 });
+  it('ends a job FAILED at the third crash, with an execution row and events [C9]', async () => {
+    const job = await insertExpired({ crashes: 2, attempts: 1 });
     const { scheduler } = manualScheduler(database, NO_JITTER);
     const events = recordEvents(scheduler, 'job:stalled', 'job:failed');
     await scheduler.run();
@@ -130,13 +127,13 @@ describe('Sweeper', () => {
   });
 
   it('uses the configured maxCrashes [C9]', async () => {
-    const job = await expired();
+    const job = await insertExpired();
     await manualScheduler(database, { maxCrashes: 1 }).scheduler.run();
     assert.equal((await find(job))?.status, 'FAILED');
   });
 
   it('reschedules a QUEUED job at once and counts only that it was lost while queued [C9]', async () => {
-    const job = await expired({ status: 'QUEUED', startedAt: null });
+    const job = await insertExpired({ status: 'QUEUED', startedAt: null });
     const { scheduler } = manualScheduler(database);
     const stalled = nextEvent(scheduler, 'job:stalled');
     await scheduler.run();
@@ -151,8 +148,8 @@ describe('Sweeper', () => {
   });
 
   for (const status of ['QUEUED', 'RUNNING'] as const) {
-    it(`ends a ${status} job CANCELLED that somebody asked to cancel [C9]`, async () => {
-      const job = await expired({ status, cancelRequested: { reason: 'enough', at: START } });
+    it(`ends a ${status} job with a cancel request CANCELLED [C9]`, async () => {
+      const job = await insertExpired({ status, cancelRequested: { reason: 'enough', at: START } });
       const { scheduler } = manualScheduler(database);
       const cancelled = nextEvent(scheduler, 'job:cancelled');
       await scheduler.run();
@@ -163,20 +160,20 @@ describe('Sweeper', () => {
   }
 
   it('does not run a job again that exceeded its maxRunningTime [C9]', async () => {
-    const job = await expired({ maxRunningTime: 30_000 });
+    const job = await insertExpired({ maxRunningTime: 30_000 });
     await manualScheduler(database).scheduler.run();
     const now = await find(job);
     assert.deepEqual([now?.status, now?.error?.code], ['FAILED', 'JOB_RAN_TOO_LONG']);
   });
 
-  it('leaves a job alone whose lock has not expired [C9]', async () => {
-    const job = await expired({ lockedUntil: START });
+  it('does not change a job whose lock has not expired [C9]', async () => {
+    const job = await insertExpired({ lockedUntil: START });
     await manualScheduler(database).scheduler.run();
     assert.deepEqual(await find(job), job);
   });
 
   it('recovers a job once when several sweeps run at the same time [C9]', async () => {
-    const jobs = await Promise.all(Array.from({ length: 20 }, () => expired()));
+    const jobs = await Promise.all(Array.from({ length: 20 }, () => insertExpired()));
     const schedulers = Array.from({ length: 4 }, () => manualScheduler(database).scheduler);
     const events = schedulers.flatMap((scheduler) => [recordEvents(scheduler, 'job:stalled')]);
     await Promise.all(schedulers.map((scheduler) => scheduler.run()));
@@ -190,16 +187,22 @@ describe('Sweeper', () => {
 
   it('runs at sweepInterval [C9]', async () => {
     const { scheduler, clock } = manualScheduler(database, { sweepInterval: '30s' });
+    const firstSweep = nextEvent(scheduler, 'worker:cycle', ({ operation }) => operation === 'sweep');
     await scheduler.start();
-    const job = await expired({ lockedUntil: timeAfter(1000) });
+    await firstSweep;
+    await flushEventLoop();
+    const job = await insertExpired({ lockedUntil: timeAfter(1000) });
     const stalled = nextEvent(scheduler, 'job:stalled');
-    await advanceUntilSettled(clock, stalled, 500);
-    assert.ok(clock.now() >= timeAfter(30_000) && clock.now() < timeAfter(55_000), clock.now().toISOString());
+    clock.advance(29_999);
+    await flushEventLoop();
+    assert.deepEqual(await find(job), job);
+    clock.advance(1);
+    await stalled;
     assert.equal((await find(job))?.status, 'SCHEDULED');
   });
 
-  it('wakes the process it runs in, which starts the recovered job without a poll [C9]', async () => {
-    const job = await expired({ lockedUntil: new Date(1), nextRunAt: new Date(1) });
+  it('wakes the worker of its process, which starts the recovered job without a poll [C9]', async () => {
+    const job = await insertExpired({ lockedUntil: new Date(1), nextRunAt: new Date(1) });
     const options = { ...withoutRenewalThread, pollInterval: '1h', retries: { base: 0 } } as const;
     const scheduler = database.scheduler(options);
     const complete = nextEvent(scheduler, 'job:complete');
@@ -226,13 +229,13 @@ describe('Sweeper', () => {
       });
     }
 
-    it('does not take a lock that was renewed a moment ago [C9]', async () => {
-      const job = await expired();
+    it('does not take a lock that is renewed during the sweep [C9]', async () => {
+      const job = await insertExpired();
       const store = createStore(database.collections);
       const renewal = { kind: 'job', id: job._id, token: job.lockToken!, length: 60_000 } as const;
       const late: Store = {
         ...store,
-        // The owner's renewal comes in between the sweep's two steps.
+        // The owner renews between the two steps of the sweep.
         findExpired: async (...query) => {
           const found = await store.findExpired(...query);
           assert.deepEqual(await store.renew([renewal], clock.now()), []);
@@ -244,7 +247,7 @@ describe('Sweeper', () => {
     });
 
     it('does not miss a cancel request that arrives during the sweep [C9]', async () => {
-      const job = await expired();
+      const job = await insertExpired();
       const store = createStore(database.collections);
       const late: Store = {
         ...store,
@@ -261,7 +264,7 @@ describe('Sweeper', () => {
     });
 
     it('waits for a third of the lock time after an outage, so that workers can settle first [C9]', async () => {
-      const job = await expired();
+      const job = await insertExpired();
       const store = createStore(database.collections);
       const outages = new OutageMonitor(clock, 60_000);
       const sweep = sweeper(store, outages);
@@ -273,7 +276,7 @@ describe('Sweeper', () => {
     });
 
     it('logs every crash when sweeps of one process overlap [C9]', async () => {
-      const first = await expired();
+      const first = await insertExpired();
       const store = createStore(database.collections);
       const logs = [1, 2].map(() => ({ begun: signal(), release: signal() }));
       const waiting = logs.values();
@@ -297,8 +300,8 @@ describe('Sweeper', () => {
       await logs[1]!.begun.promise;
       logs[0]!.release.fire();
       await one;
-      // The other has logged the same row when there is a new one.
-      const [second, third] = [await expired(), await expired()];
+      // The second sweep has logged the same row when this one has a new row.
+      const [second, third] = [await insertExpired(), await insertExpired()];
       onRecover = async ({ _id }) => {
         if (_id !== third._id) return;
         logs[1]!.release.fire();

@@ -159,10 +159,8 @@ describe('bulk operations', () => {
     await database.collections.jobs.insertMany(Array.from({ length: 50 }, () => aJob({ status: 'FAILED' })));
     const { operations } = scheduler;
     await scheduler.getJob('connected');
-    await withFailPoint(
-      database,
-      { commands: ['update'], collection: 'jobs', how: 'refused', times: 5 },
-      () => assert.rejects(operations.retryDead()),
+    await withFailPoint(database, { commands: ['update'], collection: 'jobs', how: 'error', times: 5 }, () =>
+      assert.rejects(operations.retryDead()),
     );
     await operations.retryDead();
     assert.deepEqual(await statuses(), { SCHEDULED: 50 });

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { ROOT } from '../../support/chronos-command.js';
 import { useDatabase } from '../../support/database.js';
 import { killWorkers, WorkerProcess, type LogLine } from '../../support/worker-process.js';
 
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const TRACED = { NODE_OPTIONS: '--import ./test/fixtures/tracing.mjs' };
 const [PRODUCER, CONSUMER, ERROR] = [3, 4, 2];
 
@@ -33,8 +32,8 @@ describe('traces', () => {
       ...env,
     });
 
-  /** Runs the dispatching process to its end and returns its spans. */
-  async function shop(env: Record<string, string> = TRACED): Promise<SpanLine[]> {
+  /** Runs a process that dispatches jobs, and returns its spans. */
+  async function runShop(env: Record<string, string> = TRACED): Promise<SpanLine[]> {
     const { stdout } = await promisify(execFile)(process.execPath, ['test/fixtures/traced-shop.mjs'], {
       cwd: ROOT,
       env: { PATH: process.env['PATH'], MONGODB_URI: db.uri, ...env },
@@ -45,7 +44,8 @@ describe('traces', () => {
       .map((line) => JSON.parse(line) as SpanLine);
   }
 
-  async function processed(worker: WorkerProcess, jobId: unknown): Promise<SpanLine> {
+  /** The span of an attempt of this job. */
+  async function attemptSpan(worker: WorkerProcess, jobId: unknown): Promise<SpanLine> {
     const line = await worker.line(
       ({ msg, kind, attributes }) =>
         msg === 'span' &&
@@ -55,8 +55,8 @@ describe('traces', () => {
     return line as SpanLine;
   }
 
-  it('of a job lead from its dispatch in one process to its handler in another [B13]', async () => {
-    const spans = await shop();
+  it('of a job connect its dispatch in one process with its handler in another [B13]', async () => {
+    const spans = await runShop();
     const checkout = spans.find(({ name }) => name === 'checkout');
     const [send] = spans.filter(({ kind }) => kind === PRODUCER);
     assert.ok(checkout !== undefined && send !== undefined);
@@ -75,7 +75,7 @@ describe('traces', () => {
     assert.equal(stored?.trace, `00-${send.traceId}-${send.spanId}-01`);
 
     const worker = await start();
-    const attempt = await processed(worker, jobId);
+    const attempt = await attemptSpan(worker, jobId);
     assert.equal(attempt.name, 'process default');
     assert.deepEqual([attempt.traceId, attempt.parentId], [send.traceId, send.spanId]);
     assert.deepEqual(attempt.links, [send.spanId]);
@@ -99,15 +99,15 @@ describe('traces', () => {
     assert.equal(own['traceId'], send.traceId, 'a span of the handler is a child of its attempt');
     for (const msg of ['pay started', /^pay completed/]) {
       const line = await worker.line((one) => one.jobId === jobId && new RegExp(msg).test(one.msg));
-      assert.equal(line['traceId'], send.traceId, 'log lines name the trace');
+      assert.equal(line['traceId'], send.traceId, 'log lines have the trace id');
     }
   });
 
-  it('of a failed attempt have the status, type and exception of its error [B13]', async () => {
-    const spans = await shop();
+  it('of a failed attempt have the status, error type and exception [B13]', async () => {
+    const spans = await runShop();
     const declined = spans.filter(({ kind }) => kind === PRODUCER)[1];
     const worker = await start();
-    const attempt = await processed(worker, declined?.attributes['messaging.message.id']);
+    const attempt = await attemptSpan(worker, declined?.attributes['messaging.message.id']);
     assert.equal(attempt.traceId, declined?.traceId);
     assert.deepEqual(attempt.status, { code: ERROR, message: 'the card was declined' });
     assert.equal(attempt.attributes['error.type'], 'RangeError');
@@ -117,8 +117,8 @@ describe('traces', () => {
     assert.equal(exception.attributes['exception.message'], 'the card was declined');
   });
 
-  it('of jobs stored together share one span; jobs of a schedule start new traces [B13]', async () => {
-    const spans = await shop();
+  it('have one span for jobs that are dispatched together, and start with each job of a schedule [B13]', async () => {
+    const spans = await runShop();
     const batch = spans.find(({ attributes }) => attributes['messaging.batch.message_count'] === 2);
     assert.equal(batch?.kind, PRODUCER);
     const jobs = await db.collections.jobs
@@ -127,7 +127,7 @@ describe('traces', () => {
     assert.equal(jobs.length, 2);
 
     const worker = await start();
-    const { parentId, traceId } = await processed(worker, jobs[0]?._id);
+    const { parentId, traceId } = await attemptSpan(worker, jobs[0]?._id);
     assert.deepEqual([parentId, traceId], [batch.spanId, batch.traceId]);
     await db.scheduler().addSchedule({ cron: '* * * * * *', taskType: 'pay', id: 'each second' });
     const scheduled = (await worker.line(
@@ -141,8 +141,8 @@ describe('traces', () => {
     assert.equal(line['traceId'], scheduled.traceId);
   });
 
-  it('are neither stored nor mentioned without an SDK [B13]', async () => {
-    assert.deepEqual(await shop({}), []);
+  it('are neither stored nor logged without an SDK [B13]', async () => {
+    assert.deepEqual(await runShop({}), []);
     assert.equal(await db.collections.jobs.countDocuments({ trace: { $exists: true } }), 0);
     const worker = await start({});
     const line = await worker.line(({ msg }) => msg === 'pay started');

@@ -8,7 +8,7 @@ import type { Figure } from '../../../scripts/bench/figures.js';
 
 const run = promisify(execFile);
 
-/** That it measures, not what: every run of it checks that each job ran once. */
+/** Checks that the benchmark produces results, not how good they are. The benchmark itself checks that each job ran once. */
 describe('npm run bench', () => {
   let folder: string;
   before(async () => (folder = await mkdtemp(join(tmpdir(), 'chronos-bench-'))));
@@ -22,10 +22,10 @@ describe('npm run bench', () => {
     const ids = figures.map(({ id }) => id);
     for (const id of ['noop-100', 'noop-5', 'enqueue-bulk', 'latency-idle-p50'])
       assert.ok(ids.includes(id), id);
-    for (const { id, value, floor, ratio } of figures) {
+    for (const { id, what, value, floor, ratio } of figures) {
       assert.ok(value > 0 && Number.isFinite(value), `${id}: ${value}`);
       assert.ok(floor !== null && floor > 0 && ratio === value / floor, `${id}: floor ${String(floor)}`);
-      assert.match(stdout, new RegExp(`\\| ${figures[0]!.what} `));
+      assert.ok(stdout.includes(`| ${what} `), `${id} is not in the table`);
     }
     assert.match(await readFile(svg, 'utf8'), /^<svg [^]*no-op jobs, concurrency 100[^]*<\/svg>\n$/);
   }).timeout(120_000);

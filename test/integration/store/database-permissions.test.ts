@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { type ChronosError, type JobContext, Scheduler, type SchedulerOptions } from '../../../src/index.js';
 import { openCollections } from '../../../src/store/schema/collections.js';
 import { aJob } from '../../support/factories/job.js';
@@ -7,12 +8,10 @@ import { SHORT_INTERVALS } from '../../support/database.js';
 import { nextEvent, recordEvents } from '../../support/events.js';
 import { runChronosInProcess } from '../../support/fake-terminal.js';
 
-const SOON = { timeout: '10s' } as const;
-
 describe('database roles', () => {
   let database: SecuredDatabase;
   let uris: Record<string, string>;
-  const opened: Scheduler[] = [];
+  const schedulers: Scheduler[] = [];
 
   before(async () => {
     database = await SecuredDatabase.start();
@@ -25,7 +24,7 @@ describe('database roles', () => {
   after(() => database.stop());
 
   afterEach(async () => {
-    await Promise.all(opened.splice(0).map((scheduler) => scheduler.stop('3s')));
+    await Promise.all(schedulers.splice(0).map((scheduler) => scheduler.stop('3s')));
   });
 
   function schedulerAs(role: string, options: Partial<SchedulerOptions> = {}): Scheduler {
@@ -35,11 +34,11 @@ describe('database roles', () => {
       lockTimeout: '2s',
       ...options,
     });
-    opened.push(scheduler);
+    schedulers.push(scheduler);
     return scheduler;
   }
 
-  it('a worker that may not install says which role is missing', async () => {
+  it('a worker that may not install fails with an error that says to install', async () => {
     await assert.rejects(schedulerAs('chronosWorker').start(), (error: ChronosError) => {
       assert.equal(error.code, 'NOT_INSTALLED');
       assert.match(error.message, /install/);
@@ -47,7 +46,7 @@ describe('database roles', () => {
     });
   });
 
-  it('the installer installs twice, repairs indexes, and cannot write anything else', async () => {
+  it('the installer role is enough to install repeatedly and to repair indexes, and cannot write jobs', async () => {
     const installer = schedulerAs('chronosInstaller');
     await installer.install();
     await installer.install();
@@ -61,10 +60,10 @@ describe('database roles', () => {
   });
 
   it('the worker role is enough for everything a worker does', async () => {
-    // So long that whatever is found in time was heard of through the change stream.
+    // With such rare polls, everything is found through the change stream.
     const worker = schedulerAs('chronosWorker', { pollInterval: '1h', retries: { base: '10ms' } });
     const other = schedulerAs('chronosWorker');
-    const trouble = recordEvents(worker, 'worker:trouble', 'listener:error');
+    const errors = recordEvents(worker, 'worker:trouble', 'listener:error');
     const renewed = nextEvent(worker, 'worker:renewed');
     let fails = 1;
     worker.registerHandler('work', () => 'done');
@@ -76,9 +75,7 @@ describe('database roles', () => {
       await renewed;
     });
     worker.registerHandler('endless', async (_: unknown, job: JobContext) => {
-      await new Promise((resolve) => {
-        job.signal.addEventListener('abort', resolve);
-      });
+      await once(job.signal, 'abort');
     });
     worker.schedule('from code', () => undefined).everySecond();
     await worker.start();
@@ -94,7 +91,7 @@ describe('database roles', () => {
     ];
     await other.dispatchMany([{ taskType: 'work' }]);
     for (const handle of handles) {
-      const { status, error } = await handle.wait(SOON);
+      const { status, error } = await handle.wait();
       assert.equal(status, 'COMPLETED', error?.message ?? '');
     }
 
@@ -122,7 +119,7 @@ describe('database roles', () => {
     const { finished } = await other.prune('0s');
     assert.ok(finished > 4, String(finished));
     await other.runOnce();
-    assert.deepEqual(trouble, []);
+    assert.deepEqual(errors, []);
   });
 
   it('the worker role has no write permission that a worker does not need', async () => {
@@ -161,7 +158,7 @@ describe('database roles', () => {
     assert.equal((await dispatcher.dispatch('work', null, { key: 'b' })).duplicate, true);
     const worker = schedulerAs('chronosWorker', { taskHandlers: { work: () => 'done' } });
     await worker.start();
-    assert.equal((await handle.wait(SOON)).result, 'done');
+    assert.equal((await handle.wait()).result, 'done');
     await assert.rejects(dispatcher.cancel(handle.id), /not authorized/);
   });
 });

@@ -17,12 +17,12 @@ describe('when MongoDB’s reply is lost', () => {
       ['with a result', 'done'],
       ['without a result', undefined],
     ] as const) {
-      it(`a job ${name} keeps its lock and has one row and one event [C8]`, async () => {
+      it(`a job ${name} is not reported as lost and has one row and one event [C8]`, async () => {
         const one = scheduler(1);
         const events = recordEvents(one, 'job:complete', 'job:lockLost', 'job:failed', 'worker:trouble');
         one.registerHandler('work', () => result);
         const { id } = await one.dispatch('work');
-        // With one slot the claim is a findAndModify: the only update is the settle, which is applied all the same.
+        // With one slot the claim is a findAndModify, so the only update is the settle, which takes effect.
         await withFailPoint(database, { commands: ['update'], how: 'lostReply', times: 1 }, () => one.run(1));
         assert.deepEqual(
           events.map(({ name }) => name),
@@ -77,38 +77,37 @@ describe('when MongoDB’s reply is lost', () => {
   });
 
   describe('after a claim', () => {
-    const forms: [string, number, string][] = [
+    const claims: [string, number, string][] = [
       ['of one job', 1, 'findAndModify'],
       ['of several jobs', 5, 'update'],
     ];
-    for (const [name, concurrency, command] of forms) {
+    for (const [name, concurrency, command] of claims) {
       it(`a claim ${name} is released by its token and the jobs run later, with nothing counted [C2]`, async () => {
         const one = scheduler(concurrency);
         const starts = recordEvents(one, 'job:start');
         one.registerHandler('work', () => undefined);
-        const count = concurrency;
-        await one.dispatchMany(Array.from({ length: count }, () => ({ taskType: 'work' })));
-        const trouble = nextEvent(one, 'worker:trouble', ({ operation }) => operation === 'claim jobs');
-        const complete = countEvents(one, 'job:complete', count);
-        // Applied, although the worker does not know: the jobs are locked under a token that nobody runs.
+        await one.dispatchMany(Array.from({ length: concurrency }, () => ({ taskType: 'work' })));
+        const claimFailed = nextEvent(one, 'worker:trouble', ({ operation }) => operation === 'claim jobs');
+        const complete = countEvents(one, 'job:complete', concurrency);
+        // The claim takes effect, but the worker does not know: the jobs are locked and do not run.
         await withFailPoint(database, { commands: [command], how: 'lostReply', times: 1 }, async () => {
           await one.start();
-          await trouble;
+          await claimFailed;
         });
         await complete;
-        assert.equal(starts.length, count);
+        assert.equal(starts.length, concurrency);
         const jobs = await database.collections.jobs.find().toArray();
         for (const job of jobs) {
           assert.deepEqual(
             [job.status, job.attempts, job.crashes, job.lostWhileQueued, job.fence],
-            // Claimed, given back, claimed.
+            // Claimed, released, claimed.
             ['COMPLETED', 0, 0, 0, 3],
           );
         }
-        assert.equal(await database.collections.executions.countDocuments(), count);
+        assert.equal(await database.collections.executions.countDocuments(), concurrency);
       });
 
-      it(`a claim ${name} that did not reach the server is made again [C2]`, async () => {
+      it(`a claim ${name} that did not reach the server is repeated [C2]`, async () => {
         const one = scheduler(concurrency);
         one.registerHandler('work', () => undefined);
         const complete = nextEvent(one, 'job:complete');
@@ -130,7 +129,7 @@ describe('when MongoDB’s reply is lost', () => {
       withFailPoint(
         database,
         { commands: ['findAndModify'], collection: 'locks', how: 'lostReply', times: 1 },
-        () => one.withLock('report', () => assert.fail('nobody knows whether it is held')),
+        () => one.withLock('report', () => assert.fail('it is unknown whether the lock is held')),
       ),
     );
     assert.equal(await one.withLock('report', ({ fence }) => fence), 2);

@@ -7,12 +7,12 @@ import { SHORT_INTERVALS, useDatabase } from '../../support/database.js';
 import { nextEvent, signal } from '../../support/events.js';
 import { withFailPoint } from '../../support/fail-point.js';
 
-describe('dispatchMany() without a primary', () => {
+describe('dispatchMany() that the server rejects', () => {
   const db = useDatabase();
 
-  it('does not report jobs as stored when the server rejected the whole batch [J22]', async () => {
+  it('does not report jobs as stored [J22]', async () => {
     const scheduler = db.scheduler();
-    const results = await withFailPoint(db, { commands: ['insert'], how: 'refused' }, () =>
+    const results = await withFailPoint(db, { commands: ['insert'], how: 'error' }, () =>
       scheduler.dispatchMany([{ taskType: 'a' }, { taskType: 'b' }]),
     );
     assert.ok(
@@ -23,7 +23,7 @@ describe('dispatchMany() without a primary', () => {
   });
 });
 
-/** A set of its own, whose primary steps down and stays down: no election, no error from a single write. */
+/** With its own replica set, whose only member steps down, so that there is no primary for a while. */
 describe('a replica set without a primary', () => {
   let mongod: EmbeddedMongod;
   let scheduler: Scheduler;
@@ -38,7 +38,7 @@ describe('a replica set without a primary', () => {
     await mongod.stop();
   });
 
-  /** For this long nobody can be elected. */
+  /** No member can be elected for so many seconds. */
   async function stepDown(seconds: number): Promise<void> {
     const connection = await mongoose.createConnection(mongod.members[0]?.uri ?? '').asPromise();
     await connection.getClient().db('admin').command({ replSetStepDown: seconds, force: true });
@@ -66,7 +66,7 @@ describe('a replica set without a primary', () => {
     assert.equal((await completed).result, 'done');
     assert.ok(
       errors.length > 0 && errors.every(isResultUnknown),
-      'whoever has nobody to write to knows that waiting helps',
+      'the errors are retried, because the result of the write is unknown',
     );
     assert.deepEqual(
       [(await scheduler.getJob(id))?.status, (await scheduler.getExecutions(id)).length],
@@ -74,7 +74,7 @@ describe('a replica set without a primary', () => {
     );
     for (const result of await unstored) {
       const stored = result.id !== null && (await scheduler.getJob(result.id)) !== null;
-      assert.ok(stored || 'error' in result, 'what is reported as stored is there');
+      assert.ok(stored || 'error' in result, 'a job is reported as stored and does not exist');
     }
   }).timeout(60_000);
 });

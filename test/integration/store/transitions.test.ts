@@ -10,21 +10,21 @@ import { createStore, type Store } from '../../../src/store/store.js';
 import { aJob } from '../../support/factories/job.js';
 import { aRegistry } from '../../support/factories/handler-registry.js';
 import { TestDatabase } from '../../support/database.js';
-import { timeAfter as later, START } from '../../support/instants.js';
+import { timeAfter, START } from '../../support/instants.js';
 import { explainChange } from '../../support/invariants.js';
 import { ManualClock } from '../../support/manual-clock.js';
 
-const GRANT = { token: 'new token', workerId: 'me', lockedUntil: later(60_000) };
-const LONG_AFTER = later(3_600_000);
-const LATER = later(5000);
+const GRANT = { token: 'new token', workerId: 'me', lockedUntil: timeAfter(60_000) };
+const LONG_AFTER = timeAfter(3_600_000);
+const LATER = timeAfter(5000);
 
 interface Operation {
-  /** What it may do to a job; none for an operation that never changes a status. */
+  /** The transitions that it may make; empty for an operation that never changes a status. */
   transitions: TransitionName[];
   apply: (store: Store, job: JobDocument) => Promise<unknown>;
 }
 
-function settling(outcome: Outcome): Operation['apply'] {
+function settleAs(outcome: Outcome): Operation['apply'] {
   return (store, { _id: jobId, lockToken }) =>
     store.settle([
       { jobId, token: lockToken ?? 'none', workerId: 'me', outcome, startedAt: START, finishedAt: LATER },
@@ -56,26 +56,26 @@ const OPERATIONS: Record<string, Operation> = {
   },
   'settle: completed': {
     transitions: ['complete'],
-    apply: settling({ kind: 'completed', result: { ok: true } }),
+    apply: settleAs({ kind: 'completed', result: { ok: true } }),
   },
   'settle: completed without a result': {
     transitions: ['complete'],
-    apply: settling({ kind: 'completed', result: undefined }),
+    apply: settleAs({ kind: 'completed', result: undefined }),
   },
   'settle: failed': {
     transitions: ['fail'],
-    apply: settling({ kind: 'failed', error: new Error('no') }),
+    apply: settleAs({ kind: 'failed', error: new Error('no') }),
   },
   'settle: retry': {
     transitions: ['retryLater'],
-    apply: settling({ kind: 'retry', error: new Error('no'), nextRunAt: LATER }),
+    apply: settleAs({ kind: 'retry', error: new Error('no'), nextRunAt: LATER }),
   },
-  'settle: snoozed': { transitions: ['snooze'], apply: settling({ kind: 'snoozed', until: LATER }) },
+  'settle: snoozed': { transitions: ['snooze'], apply: settleAs({ kind: 'snoozed', until: LATER }) },
   'settle: cancelled': {
     transitions: ['stopRunning'],
-    apply: settling({ kind: 'cancelled', reason: 'enough' }),
+    apply: settleAs({ kind: 'cancelled', reason: 'enough' }),
   },
-  'settle: released': { transitions: ['giveBack'], apply: settling({ kind: 'givenBack' }) },
+  'settle: released': { transitions: ['giveBack'], apply: settleAs({ kind: 'givenBack' }) },
   release: {
     transitions: ['giveBack'],
     apply: (store, job) => store.release(job.lockToken ?? 'none', [job._id], LATER),
@@ -121,8 +121,8 @@ function sweep(store: Store, { maxCrashes = 3 } = {}): Promise<number> {
   }).runOnce();
 }
 
-function legalFrom(name: TransitionName, job: JobDocument): boolean {
-  return (TRANSITIONS[name].from as readonly string[]).includes(job.status);
+function isAllowed(name: TransitionName, { status }: JobDocument): boolean {
+  return (TRANSITIONS[name].from as readonly string[]).includes(status);
 }
 
 describe('status transitions', () => {
@@ -135,7 +135,7 @@ describe('status transitions', () => {
   });
   after(() => database.close());
 
-  async function stored(fields: Partial<JobDocument>): Promise<JobDocument> {
+  async function insertOnly(fields: Partial<JobDocument>): Promise<JobDocument> {
     const job = aJob(fields);
     await database.collections.jobs.deleteMany();
     await database.collections.executions.deleteMany();
@@ -144,23 +144,23 @@ describe('status transitions', () => {
   }
 
   for (const [name, { transitions, apply }] of Object.entries(OPERATIONS)) {
-    it(`${name} makes ${transitions.join(' or ') || 'no transition'}, and only from the statuses of the table [C4]`, async () => {
+    it(`${name} makes ${transitions.join(' or ') || 'no transition'}, and only from the statuses that allow it [C4]`, async () => {
       for (const status of JOB_STATUSES) {
-        const before = await stored({ status });
+        const before = await insertOnly({ status });
         await apply(store, before);
         const now = await database.collections.jobs.findOne({ _id: before._id });
         assert.ok(now !== null, 'no operation removes a job');
-        const expected = transitions.filter((transition) => legalFrom(transition, before));
-        const rise = now.fence - before.fence;
+        const expected = transitions.filter((transition) => isAllowed(transition, before));
+        const fenceIncrease = now.fence - before.fence;
         if (expected.length > 0) {
-          const names = explainChange(before.status, now.status, rise);
+          const names = explainChange(before.status, now.status, fenceIncrease);
           assert.ok(
-            names.some((one) => expected.includes(one)),
-            `${status} became ${now.status}, fence + ${rise}`,
+            names.some((transition) => expected.includes(transition)),
+            `${status} became ${now.status}, fence + ${fenceIncrease}`,
           );
         } else {
-          assert.deepEqual([now.status, rise], [status, 0], `${name} changed a job that is ${status}`);
-          // A request to cancel, a renewal, a progress and a move change a job without changing its status.
+          assert.deepEqual([now.status, fenceIncrease], [status, 0], `${name} changed a ${status} job`);
+          // cancel() stores a request in a locked job, which keeps its status.
           if (transitions.length > 0 && name !== 'cancel') assert.deepEqual(now, before);
         }
       }
@@ -168,9 +168,9 @@ describe('status transitions', () => {
   }
 
   for (const name of ['release', 'release by token', 'settle: retry', 'settle: snoozed', 'sweep']) {
-    it(`${name} does not reschedule a job that somebody asked to cancel [C4]`, async () => {
+    it(`${name} does not reschedule a job with a cancel request [C4]`, async () => {
       for (const status of ['QUEUED', 'RUNNING'] as const) {
-        const before = await stored({ status, cancelRequested: { reason: 'enough', at: START } });
+        const before = await insertOnly({ status, cancelRequested: { reason: 'enough', at: START } });
         await OPERATIONS[name]!.apply(store, before);
         const now = await database.collections.jobs.findOne({ _id: before._id });
         assert.notEqual(now?.status, 'SCHEDULED');
@@ -180,7 +180,7 @@ describe('status transitions', () => {
     });
   }
 
-  it('a finished job changes only when a person retries it [C4]', () => {
+  it('a finished job leaves its status only when a person retries it [C4]', () => {
     const leaving = Object.entries(TRANSITIONS).filter(([, { from }]) =>
       (from as readonly string[]).some((status) => ['COMPLETED', 'FAILED', 'CANCELLED'].includes(status)),
     );

@@ -27,7 +27,7 @@ describe('write concern', () => {
         withoutCrashSuspects: false,
         exclude: [],
       };
-      const settling = { workerId: 'me', startedAt: START, finishedAt: LATER, token: 'token' };
+      const settlement = { workerId: 'me', startedAt: START, finishedAt: LATER, token: 'token' };
       const row = { _id: 'x:1', jobId: 'x', taskType: 'work', queue: 'default', attempt: 1, fence: 1 };
       const times = { startedAt: START, finishedAt: LATER, duration: 1, expiresAt: LATER };
 
@@ -39,8 +39,8 @@ describe('write concern', () => {
       await store.saveProgress('two', 'token', { value: 1, note: null, at: LATER });
       await store.renew([{ kind: 'job', id: 'two', token: 'token', length: 1 }], LATER);
       await store.settle([
-        { ...settling, jobId: 'one', outcome: { kind: 'completed', result: undefined } },
-        { ...settling, jobId: 'two', outcome: { kind: 'failed', error: new Error('broken') } },
+        { ...settlement, jobId: 'one', outcome: { kind: 'completed', result: undefined } },
+        { ...settlement, jobId: 'two', outcome: { kind: 'failed', error: new Error('broken') } },
       ]);
       await store.release('token', ['two'], LATER);
       await store.releaseByToken('token', LATER);

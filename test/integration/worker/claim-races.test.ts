@@ -10,13 +10,13 @@ import { ManualClock } from '../../support/manual-clock.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
 
-const NOBODY_ELSE = { withoutCrashSuspects: false, exclude: [] };
+const ANY = { withoutCrashSuspects: false, exclude: [] };
 
-/** The reference takes one job per command; the batch form has to be as good. */
+/** Every way to claim. */
 const FORMS: Record<string, (picker: JobPicker) => Promise<ClaimedJob[]>> = {
-  pickOne: async (picker) => [await picker.pickOne(NOBODY_ELSE)].filter((one) => one !== null),
-  pickMany: (picker) => picker.pickMany({ ...NOBODY_ELSE, slots: 5, prefetch: 0 }),
-  'pickMany into the buffer': (picker) => picker.pickMany({ ...NOBODY_ELSE, slots: 2, prefetch: 6 }),
+  pickOne: async (picker) => [await picker.pickOne(ANY)].filter((one) => one !== null),
+  pickMany: (picker) => picker.pickMany({ ...ANY, slots: 5, prefetch: 0 }),
+  'pickMany with prefetching': (picker) => picker.pickMany({ ...ANY, slots: 2, prefetch: 6 }),
 };
 
 describe('concurrent claims', () => {
@@ -30,14 +30,14 @@ describe('concurrent claims', () => {
     store = createStore(database.collections);
   });
 
-  /** A far one takes its time between reading what is due and taking it, so that others come in between. */
+  /** With `slow`, other workers get to claim between its search for due jobs and its claim. */
   function picker(
     workerId: string,
-    { far = false, events = new EventBus() }: { far?: boolean; events?: EventBus } = {},
+    { slow = false, events = new EventBus() }: { slow?: boolean; events?: EventBus } = {},
   ): JobPicker {
     const findDue: Store['findDue'] = async (...query) => {
       const due = await store.findDue(...query);
-      if (far) await flushEventLoop(30);
+      if (slow) await flushEventLoop(30);
       return due;
     };
     return new JobPicker({
@@ -68,7 +68,7 @@ describe('concurrent claims', () => {
       assert.equal(new Set(claims.map(({ job }) => job._id)).size, 150);
       for (const { job, token } of claims) {
         const stored = await jobs.findOne({ _id: job._id });
-        // What the worker believes it owns is what is stored.
+        // The claim contains what is stored.
         assert.deepEqual(job, stored);
         assert.equal(stored?.lockToken, token);
         assert.equal(stored.fence, 1);
@@ -79,20 +79,20 @@ describe('concurrent claims', () => {
       const { jobs } = database.collections;
       const rounds = 4;
       await jobs.insertMany(Array.from({ length: 24 }, () => aJob()));
-      const taken: string[] = [];
+      const claims: string[] = [];
       const worker = async (workerId: string, index: number): Promise<void> => {
-        const mine = picker(workerId, { far: index % 2 === 0 });
+        const mine = picker(workerId, { slow: index % 2 === 0 });
         while ((await jobs.countDocuments({ status: 'SCHEDULED' })) > 0) {
           clock.advance(1);
           for (const { job, token } of await pick(mine)) {
-            taken.push(`${job._id}:${job.fence}`);
+            claims.push(`${job._id}:${job.fence}`);
             const stored = await jobs.findOne({ _id: job._id });
             assert.equal(stored?.lockToken, token);
             assert.equal(stored.fence, job.fence);
-            assert.ok(stored.nextRunAt <= stored.queuedAt!, 'taken before it was due');
+            assert.ok(stored.nextRunAt <= stored.queuedAt!, 'claimed before it was due');
             const now = clock.now();
-            // Given back it is due as before: a stale read must miss it by its fence. Rescheduled, by its date.
-            if (taken.length % 3 === 0) {
+            // A stale read must not claim a released job, which is due with another fence, or a rescheduled one.
+            if (claims.length % 3 === 0) {
               assert.equal(await store.release(token, [job._id], now), 1);
               continue;
             }
@@ -117,13 +117,13 @@ describe('concurrent claims', () => {
 
       await Promise.all(Array.from({ length: 8 }, (_, index) => worker(`worker ${index}`, index)));
 
-      assert.ok(taken.length > 24 * rounds);
-      assert.equal(new Set(taken).size, taken.length, 'a job was started twice under one fence');
+      assert.ok(claims.length > 24 * rounds);
+      assert.equal(new Set(claims).size, claims.length, 'a job was claimed twice with one fence');
       assert.equal(await jobs.countDocuments({ status: 'COMPLETED', attempts: rounds }), 24);
     });
   }
 
-  /** The server lets others in between its reads, as it does on a busy machine, and stays there the nth time. */
+  /** The server yields between its reads, as on a busy machine. At the nth time it waits for `meanwhile`. */
   async function whileYielding<T>(
     nth: number,
     work: () => Promise<T>,
@@ -155,11 +155,11 @@ describe('concurrent claims', () => {
   }
 
   for (const status of ['PENDING', 'QUEUED', 'RUNNING', 'COMPLETED', 'CANCELLED'] satisfies JobStatus[]) {
-    it(`claimOne leaves a job alone that became ${status} while the server was searching [C2]`, async () => {
+    it(`claimOne does not claim a job that became ${status} while the server was searching [C2]`, async () => {
       const { jobs } = database.collections;
       const grant = { token: 'mine', workerId: 'me', lockedUntil: timeAfter(60_000, clock.now()) };
-      // Two of them: the server looks into the index once for each, and can stop in between.
-      const filter = { queues: ['default'], taskTypes: ['work', 'other'], now: clock.now(), ...NOBODY_ELSE };
+      // With two task types the server reads two ranges of the index, and can yield in between.
+      const filter = { queues: ['default'], taskTypes: ['work', 'other'], now: clock.now(), ...ANY };
       let yields = 0;
       for (; yields < 20; yields++) {
         await jobs.deleteMany();
@@ -171,33 +171,33 @@ describe('concurrent claims', () => {
           () => jobs.updateOne({ _id }, { $set: fields }),
         );
         if (!yielded) break;
-        assert.equal(result, null, `taken after yield ${yields}`);
+        assert.equal(result, null, `claimed after yield ${yields}`);
         assert.deepEqual(await jobs.findOne({ _id }), { _id, ...fields });
       }
       assert.ok(yields > 1 && yields < 20, `the server yielded ${yields} times`);
     });
   }
 
-  it('pickMany claims a job once that was rescheduled during the search and is found twice [C2]', async () => {
+  it('pickMany claims a job once when it is rescheduled during the search and found twice [C2]', async () => {
     const { jobs } = database.collections;
     const [early, ...others] = [0, 1, 2, 3].map((ms) => aJob({ nextRunAt: timeAfter(ms - 10, clock.now()) }));
-    let seenTwice = 0;
+    let foundTwice = 0;
     let yields = 0;
     for (; yields < 40; yields++) {
       await jobs.deleteMany();
       await jobs.insertMany([early!, ...others]);
       const events = new EventBus();
-      events.on('worker:claim', ({ found }) => (seenTwice += found > 4 ? 1 : 0));
+      events.on('worker:claim', ({ found }) => (foundTwice += found > 4 ? 1 : 0));
       const mine = picker('mine', { events });
       const { yielded, result } = await whileYielding(
         yields,
-        () => mine.pickMany({ ...NOBODY_ELSE, slots: 10, prefetch: 0 }),
+        () => mine.pickMany({ ...ANY, slots: 10, prefetch: 0 }),
         () => jobs.updateOne({ _id: early!._id }, { $set: { nextRunAt: clock.now() } }),
       );
       if (!yielded) break;
       const ids = result.map(({ job }) => job._id);
-      assert.equal(new Set(ids).size, ids.length, `the same job twice after yield ${yields}`);
+      assert.equal(new Set(ids).size, ids.length, `claimed the same job twice after yield ${yields}`);
     }
-    assert.ok(seenTwice > 0 && yields < 40, `${yields} yields, ${seenTwice} times seen twice`);
+    assert.ok(foundTwice > 0 && yields < 40, `${yields} yields, found twice ${foundTwice} times`);
   });
 });

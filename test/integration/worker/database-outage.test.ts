@@ -12,7 +12,7 @@ import { SHORT_INTERVALS } from '../../support/database.js';
 import { waitUntil } from '../../support/wait-until.js';
 import { countEvents, nextEvent, signal } from '../../support/events.js';
 
-/** A MongoDB of its own, that can be killed and started again on the same data and port. */
+/** With its own MongoDB, which can be killed and started again with the same data and port. */
 describe('a worker during a MongoDB outage', () => {
   let folder: string;
   let port: number;
@@ -27,9 +27,9 @@ describe('a worker during a MongoDB outage', () => {
     mongod = await startMongod({ dataPath: folder, port });
   }
 
-  /** As in a power failure: no shutdown, no goodbye. */
+  /** As in a power failure, without a shutdown. */
   async function killServer(): Promise<void> {
-    const pid = mongod?.members[0]?.pid ?? 0;
+    const pid = mongod!.members[0]!.pid;
     process.kill(pid, 'SIGKILL');
     await waitUntil('mongod is dead', () => Promise.resolve(!isAlive(pid)));
     await mongod?.stop();
@@ -47,11 +47,11 @@ describe('a worker during a MongoDB outage', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('retries and reports the error when MongoDB is unreachable at the start, then works when it is back [Y9]', async () => {
+  it('reports the error and retries when MongoDB is unreachable at the start, and works when it is back [Y9]', async () => {
     const worker = create({ taskHandlers: { hello: () => 'world' }, connectTimeout: '30s' });
-    const trouble = nextEvent(worker, 'worker:trouble', ({ operation }) => operation === 'connect');
+    const reported = nextEvent(worker, 'worker:trouble', ({ operation }) => operation === 'connect');
     const started = worker.start();
-    assert.equal((await trouble).failures, 1);
+    assert.equal((await reported).failures, 1);
     assert.equal(worker.state, 'Starting');
     await startServer();
     await started;
@@ -60,7 +60,7 @@ describe('a worker during a MongoDB outage', () => {
     assert.equal((await complete).result, 'world');
   }).timeout(60_000);
 
-  it('keeps running jobs when MongoDB goes away, loses nothing and settles them when it is back [Y9]', async () => {
+  it('settles jobs that ended during the outage when MongoDB is back, and loses nothing [Y9]', async () => {
     await startServer();
     const worker = create({ concurrency: 2 });
     const go = signal();
@@ -74,11 +74,15 @@ describe('a worker during a MongoDB outage', () => {
     await starts;
 
     await killServer();
-    const trouble = nextEvent(worker, 'worker:trouble', ({ operation }) => operation === 'settle');
-    // The two that run come to their end while there is nobody to tell.
+    const settleFailed = nextEvent(worker, 'worker:trouble', ({ operation }) => operation === 'settle');
+    // The two running handlers return while their outcomes cannot be written.
     go.fire();
-    await trouble;
-    assert.deepEqual(await worker.backlog(), [], 'a scrape neither waits for it nor shows old figures');
+    await settleFailed;
+    assert.deepEqual(
+      await worker.backlog(),
+      [],
+      'the backlog is unknown: it neither waits nor returns old numbers',
+    );
     const completed = countEvents(worker, 'job:complete', 4);
     await startServer();
     await completed;
@@ -132,7 +136,7 @@ async function primaryPid({ uri, members }: EmbeddedMongod): Promise<number> {
   const connection = await mongoose.createConnection(uri).asPromise();
   const hello = await connection.getClient().db('admin').command({ hello: 1 });
   await connection.destroy();
-  return members.find(({ host }) => host === hello['primary'])?.pid ?? 0;
+  return members.find(({ host }) => host === hello['primary'])!.pid;
 }
 
 function isAlive(pid: number): boolean {

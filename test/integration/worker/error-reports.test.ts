@@ -5,39 +5,47 @@ import { useDatabase } from '../../support/database.js';
 import { countEvents, nextEvent, recordEvents, signal } from '../../support/events.js';
 import { withFailPoint, type FailPoint } from '../../support/fail-point.js';
 
-type Trouble = SchedulerEvents['worker:trouble'];
+type ReportedError = SchedulerEvents['worker:trouble'];
 
-describe('a worker that meets database errors', () => {
+describe('a worker with database errors', () => {
   const database = useDatabase();
 
-  /** A started worker with its own record of troubles. */
-  async function worker(): Promise<{ scheduler: Scheduler; troubles: Trouble[]; runs: Map<string, number> }> {
+  /** A started worker, the errors it reports, and how often it ran each job. */
+  async function startWorker(): Promise<{
+    scheduler: Scheduler;
+    errors: ReportedError[];
+    runs: Map<string, number>;
+  }> {
     const scheduler = database.scheduler({ ...withoutRenewalThread, lockTimeout: '10s' });
-    const troubles: Trouble[] = [];
+    const errors: ReportedError[] = [];
     const runs = new Map<string, number>();
-    scheduler.on('worker:trouble', (event) => troubles.push(event));
+    scheduler.on('worker:trouble', (event) => errors.push(event));
     scheduler.registerHandler('work', (_, { id }) => void runs.set(id, (runs.get(id) ?? 0) + 1));
     await scheduler.start();
-    return { scheduler, troubles, runs };
+    return { scheduler, errors, runs };
+  }
+
+  function nextError(scheduler: Scheduler, operation: string, failures?: number): Promise<ReportedError> {
+    return nextEvent(
+      scheduler,
+      'worker:trouble',
+      (event) => event.operation === operation && (failures === undefined || event.failures === failures),
+    );
   }
 
   const cases: [string, FailPoint['commands'], FailPoint['how'], string][] = [
-    ['jobs cannot be found', ['find', 'findAndModify'], 'noConnection', 'claim jobs'],
-    ['the server refuses to find jobs', ['find', 'findAndModify'], 'refused', 'claim jobs'],
-    ['jobs cannot be claimed', ['update', 'findAndModify'], 'noConnection', 'claim jobs'],
+    ['the connection breaks when it searches jobs', ['find', 'findAndModify'], 'noConnection', 'claim jobs'],
+    ['the server rejects the search for jobs', ['find', 'findAndModify'], 'error', 'claim jobs'],
+    ['the connection breaks when it claims jobs', ['update', 'findAndModify'], 'noConnection', 'claim jobs'],
   ];
   for (const [name, commands, how, operation] of cases) {
     it(`reports and counts errors and retries with backoff while ${name}, and loses nothing [Y9]`, async () => {
-      const { scheduler, troubles, runs } = await worker();
+      const { scheduler, errors, runs } = await startWorker();
       const other = database.scheduler(withoutRenewalThread);
       const recovered = nextEvent(scheduler, 'worker:recovered', (event) => event.operation === operation);
       const complete = countEvents(scheduler, 'job:complete', 20);
       await withFailPoint(database, { commands, how }, async () => {
-        const third = nextEvent(
-          scheduler,
-          'worker:trouble',
-          (event) => event.operation === operation && event.failures === 3,
-        );
+        const third = nextError(scheduler, operation, 3);
         const results = await other.dispatchMany(
           Array.from({ length: 20 }, () => ({ taskType: 'work', options: { retries: { max: 1 } } })),
         );
@@ -47,7 +55,7 @@ describe('a worker that meets database errors', () => {
       assert.ok((await recovered).failures >= 3);
       await complete;
 
-      const own = troubles.filter((event) => event.operation === operation);
+      const own = errors.filter((event) => event.operation === operation);
       assert.deepEqual(
         own.slice(0, 3).map(({ failures, retryIn }) => [failures, retryIn]),
         [
@@ -65,7 +73,7 @@ describe('a worker that meets database errors', () => {
   }
 
   it('keeps outcomes that cannot be written and writes all of them later [Y9]', async () => {
-    const { scheduler, runs } = await worker();
+    const { scheduler, runs } = await startWorker();
     const release = signal();
     scheduler.registerHandler('slow', (_, { id }) => {
       runs.set(id, (runs.get(id) ?? 0) + 1);
@@ -77,13 +85,9 @@ describe('a worker that meets database errors', () => {
     await scheduler.dispatchMany(Array.from({ length: 5 }, () => ({ taskType: 'slow' })));
     await started;
     await withFailPoint(database, { commands: ['update'], how: 'noConnection' }, async () => {
-      const trouble = nextEvent(
-        scheduler,
-        'worker:trouble',
-        ({ operation, failures }) => operation === 'settle' && failures === 3,
-      );
+      const third = nextError(scheduler, 'settle', 3);
       release.fire();
-      await trouble;
+      await third;
     });
     await complete;
     assert.deepEqual(lost, []);
@@ -91,20 +95,16 @@ describe('a worker that meets database errors', () => {
     assert.equal(await database.collections.executions.countDocuments({ outcome: 'completed' }), 5);
   });
 
-  it('writes execution rows later that could not be written at once [Y9]', async () => {
-    const { scheduler } = await worker();
+  it('keeps execution rows that cannot be written and writes them later [Y9]', async () => {
+    const { scheduler } = await startWorker();
     const complete = nextEvent(scheduler, 'job:complete');
     const { id } = await withFailPoint(
       database,
       { commands: ['insert'], collection: 'executions', how: 'noConnection' },
       async () => {
-        const trouble = nextEvent(
-          scheduler,
-          'worker:trouble',
-          ({ operation }) => operation === 'write execution log',
-        );
+        const reported = nextError(scheduler, 'write execution log');
         const handle = await scheduler.dispatch('work');
-        await trouble;
+        await reported;
         return handle;
       },
     );
@@ -112,26 +112,22 @@ describe('a worker that meets database errors', () => {
     assert.equal((await scheduler.getExecutions(id)).length, 1);
   });
 
-  it('keeps running jobs while heartbeats or sweeps fail [Y9]', async () => {
-    const { scheduler } = await worker();
-    await withFailPoint(
-      database,
-      { commands: ['update'], collection: 'workers', how: 'refused' },
-      async () => {
-        const trouble = nextEvent(scheduler, 'worker:trouble', ({ operation }) => operation === 'heartbeat');
-        const complete = nextEvent(scheduler, 'job:complete');
-        await scheduler.dispatch('work');
-        await complete;
-        await trouble;
-      },
-    );
-    await nextEvent(scheduler, 'worker:recovered', ({ operation }) => operation === 'heartbeat');
+  it('runs jobs while heartbeats fail [Y9]', async () => {
+    const { scheduler } = await startWorker();
+    const recovered = nextEvent(scheduler, 'worker:recovered', ({ operation }) => operation === 'heartbeat');
+    await withFailPoint(database, { commands: ['update'], collection: 'workers', how: 'error' }, async () => {
+      await nextError(scheduler, 'heartbeat');
+      const complete = nextEvent(scheduler, 'job:complete');
+      await scheduler.dispatch('work');
+      await complete;
+    });
+    await recovered;
   });
 
   it('writes the other outcomes when the server permanently rejects one [Y9]', async () => {
-    const { scheduler } = await worker();
+    const { scheduler } = await startWorker();
     const { jobs } = database.collections;
-    // As an operator might: a stricter validator under a running worker.
+    // As if an operator had changed the validator while the worker runs.
     await database.connection
       .getClient()
       .db(database.connection.name)

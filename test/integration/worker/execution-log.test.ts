@@ -54,14 +54,14 @@ describe('the execution log', () => {
       [second?.attempt, second?.fence, second?.outcome, second?.error, second?.log],
       [2, 2, 'completed', null, ['line of attempt 2']],
     );
-    assert.notEqual(second?.lockToken, lockToken, 'every claim has a token of its own');
+    assert.notEqual(second?.lockToken, lockToken, 'every claim has its own token');
     const job = await jobs.findOne({ _id: id });
     assert.deepEqual([job?.settledToken, job?.settledBy], [second?.lockToken, 'me']);
     assert.deepEqual([job?.startedAt, job?.finishedAt], [second?.startedAt, second?.finishedAt]);
     assert.deepEqual(job?.firstStartedAt, START);
   });
 
-  it('keeps rows for executionRetention, with a TTL index on expiresAt [C10]', async () => {
+  it('keeps rows for executionRetention and has a TTL index on expiresAt [C10]', async () => {
     const { scheduler } = manualScheduler(database, { executionRetention: '2d' });
     scheduler.registerHandler('work', () => undefined);
     const { id } = await scheduler.dispatch('work');
@@ -72,7 +72,7 @@ describe('the execution log', () => {
     assert.equal(expiry?.expireAfterSeconds, 0);
   });
 
-  it('has the row of an attempt before its end is announced [C10]', async () => {
+  it('has the row of an attempt before its event is emitted [C10]', async () => {
     const { scheduler } = manualScheduler(database);
     scheduler.registerHandler('work', () => undefined);
     const rows = nextEvent(scheduler, 'job:complete').then(({ jobId }) => scheduler.getExecutions(jobId));

@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict';
-import { CancelJob, SnoozeJob, type JobContext, type SchedulerEvents } from '../../../src/index.js';
+import {
+  CancelJob,
+  SnoozeJob,
+  type JobContext,
+  type JobView,
+  type SchedulerEvents,
+} from '../../../src/index.js';
 import { manualScheduler } from '../../support/manual-scheduler.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { nextEvent, recordEvents } from '../../support/events.js';
@@ -7,7 +13,7 @@ import { timeAfter } from '../../support/instants.js';
 
 const SIXTEEN_KIB = 16 * 1024;
 
-/** How a handler ends, and what becomes of its job: status, attempts counted, the event. */
+/** How a handler ends, and what follows for its job: the status, the attempts counted and the event. */
 const ENDINGS: [string, (payload: unknown, job: JobContext) => unknown, [string, number, string]][] = [
   ['returns', () => 'done', ['COMPLETED', 0, 'job:complete']],
   ['returns nothing', () => undefined, ['COMPLETED', 0, 'job:complete']],
@@ -21,7 +27,7 @@ const ENDINGS: [string, (payload: unknown, job: JobContext) => unknown, [string,
   ],
   ['rejects', async () => Promise.reject(new Error('broken')), ['SCHEDULED', 1, 'job:failed']],
   [
-    'throws a text',
+    'throws a string',
     () => {
       // eslint-disable-next-line @typescript-eslint/only-throw-error
       throw 'broken';
@@ -130,7 +136,7 @@ describe('the outcome of a handler', () => {
     );
   });
 
-  it('recognizes CancelJob and SnoozeJob of another copy of the package', async () => {
+  it('recognizes CancelJob of another copy of the package', async () => {
     const { scheduler } = manualScheduler(database);
     scheduler.registerHandler('work', () => {
       throw Object.assign(new Error('of another copy'), { [Symbol.for('chronos.CancelJob')]: true });
@@ -160,25 +166,44 @@ describe('the outcome of a handler', () => {
     assert.equal((await scheduler.getJob(id))?.progress?.value, 50);
   });
 
+  it('does not depend on a reportProgress() that rejects and is not awaited', async () => {
+    const { scheduler } = manualScheduler(database);
+    const unhandled: unknown[] = [];
+    const record = (reason: unknown): void => void unhandled.push(reason);
+    process.on('unhandledRejection', record);
+    try {
+      scheduler.registerHandler('careless', (_, job) => {
+        void job.reportProgress(NaN);
+      });
+      const { id } = await scheduler.dispatch('careless');
+      await scheduler.run();
+      await new Promise(setImmediate);
+      assert.equal((await scheduler.getJob(id))?.status, 'COMPLETED');
+      assert.deepEqual(unhandled, []);
+    } finally {
+      process.off('unhandledRejection', record);
+    }
+  });
+
   describe('results', () => {
-    async function stored(result: unknown): Promise<{ result: unknown; resultCut: boolean }> {
+    /** The job of a handler that returns this, after its run. */
+    async function jobWith(result: unknown): Promise<JobView> {
       const { scheduler } = manualScheduler(database);
       scheduler.registerHandler('work', () => result);
       const { id } = await scheduler.dispatch('work');
       await scheduler.run();
-      const job = await scheduler.getJob(id);
-      assert.equal(job?.status, 'COMPLETED');
-      return { result: job.result, resultCut: job.resultCut };
+      return (await scheduler.getJob(id))!;
     }
 
     it('are stored unchanged up to 16 KiB', async () => {
       const result = { text: 'é'.repeat(8000), when: timeAfter(1), list: [1, null, { deep: true }] };
-      assert.deepEqual(await stored(result), { result, resultCut: false });
+      const job = await jobWith(result);
+      assert.deepEqual([job.status, job.result, job.resultCut], ['COMPLETED', result, false]);
     });
 
     it('are truncated at 16 KiB and marked as truncated', async () => {
-      const { result, resultCut } = await stored({ text: 'é'.repeat(SIXTEEN_KIB) });
-      assert.equal(resultCut, true);
+      const { status, result, resultCut } = await jobWith({ text: 'é'.repeat(SIXTEEN_KIB) });
+      assert.deepEqual([status, resultCut], ['COMPLETED', true]);
       assert.equal(typeof result, 'string');
       assert.ok(Buffer.byteLength(result as string) <= SIXTEEN_KIB);
       assert.match(result as string, /^\{"text":"éé.*\(cut\)$/s);
@@ -188,18 +213,9 @@ describe('the outcome of a handler', () => {
       const cycle: Record<string, unknown> = {};
       cycle['self'] = cycle;
       for (const result of [cycle, () => 1, 10n, Symbol('x'), { $set: 1 }, new Map([[1, 2]]), NaN]) {
-        const { status } = await storedStatus(result);
-        assert.equal(status, 'COMPLETED', typeof result);
+        assert.equal((await jobWith(result)).status, 'COMPLETED', typeof result);
       }
     });
-
-    async function storedStatus(result: unknown): Promise<{ status: string }> {
-      const { scheduler } = manualScheduler(database);
-      scheduler.registerHandler('work', () => result);
-      const { id } = await scheduler.dispatch('work');
-      await scheduler.run();
-      return (await scheduler.getJob(id))!;
-    }
 
     it('reach event listeners in full', async () => {
       const { scheduler } = manualScheduler(database);

@@ -8,7 +8,7 @@ import { timeAfter } from '../../support/instants.js';
 describe('job events', () => {
   const database = useSharedDatabase();
 
-  it('job:start and job:complete have the documented fields and come in that order [C11]', async () => {
+  it('job:start and job:complete have the documented fields and are emitted in that order [C11]', async () => {
     const { scheduler, clock } = manualScheduler(database);
     const events = recordEvents(scheduler, 'job:start', 'job:complete', 'job:failed');
     scheduler.registerHandler('work', () => {
@@ -24,7 +24,7 @@ describe('job events', () => {
     ]);
   });
 
-  it('job:failed comes for every failed attempt and says whether and when it is retried [C11]', async () => {
+  it('job:failed is emitted for every failed attempt, with willRetry and nextRunAt [C11]', async () => {
     const { scheduler, clock } = manualScheduler(database);
     const events: SchedulerEvents['job:failed'][] = [];
     scheduler.on('job:failed', (event) => events.push(event));
@@ -41,7 +41,7 @@ describe('job events', () => {
       { ...common, attempt: 1, fence: 1, willRetry: true, nextRunAt: timeAfter(1000) },
       { ...common, attempt: 2, fence: 2, willRetry: false, nextRunAt: null },
     ]);
-    assert.equal(events[0]?.error, thrown, 'the very error that was thrown');
+    assert.equal(events[0]?.error, thrown, 'the same object that was thrown');
   });
 
   it('are emitted after the write they announce [C11]', async () => {
@@ -67,7 +67,7 @@ describe('job events', () => {
     const errors: string[] = [];
     scheduler.on('listener:error', ({ event, error }) => errors.push(`${event}: ${error.message}`));
     scheduler.on('listener:error', () => {
-      throw new Error('even here');
+      throw new Error('thrown by the error listener');
     });
     scheduler.on('job:start', () => {
       throw new Error('thrown');
@@ -84,16 +84,16 @@ describe('job events', () => {
 
   it('can be subscribed to and unsubscribed from [C11]', async () => {
     const { scheduler } = manualScheduler(database);
-    const heard: string[] = [];
-    const always = (): void => void heard.push('always');
-    const gone = (): void => void heard.push('gone');
-    scheduler.on('job:complete', always).once('job:complete', () => heard.push('once'));
-    scheduler.on('job:complete', gone).off('job:complete', gone);
+    const calls: string[] = [];
+    const always = (): void => void calls.push('always');
+    const removed = (): void => void calls.push('removed');
+    scheduler.on('job:complete', always).once('job:complete', () => calls.push('once'));
+    scheduler.on('job:complete', removed).off('job:complete', removed);
     scheduler.registerHandler('work', () => undefined);
     for (let i = 0; i < 2; i++) {
       await scheduler.dispatch('work');
       await scheduler.run();
     }
-    assert.deepEqual(heard, ['always', 'once', 'always']);
+    assert.deepEqual(calls, ['always', 'once', 'always']);
   });
 });

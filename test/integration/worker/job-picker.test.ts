@@ -44,7 +44,7 @@ describe('JobPicker', () => {
     return claimed.map(({ job }) => job._id);
   }
 
-  /** In the order in which they are due to run. */
+  /** In the order in which they are claimed. */
   const inOrder = [
     { _id: 'c', priority: 1, nextRunAt: timeAfter(9000) },
     { _id: 'f', priority: 50, nextRunAt: timeAfter(1000) },
@@ -56,9 +56,9 @@ describe('JobPicker', () => {
   it('pickOne claims by priority, then by run time, then by id [J10]', async () => {
     await insert(...inOrder.toReversed().map((fields) => aJob(fields)));
     const mine = picker();
-    const taken: (string | undefined)[] = [];
-    while (taken.length < inOrder.length) taken.push((await mine.pickOne(ANY))?.job._id);
-    assert.deepEqual(taken, ['c', 'f', 'a', 'e', 'b']);
+    const claimed: (string | undefined)[] = [];
+    while (claimed.length < inOrder.length) claimed.push((await mine.pickOne(ANY))?.job._id);
+    assert.deepEqual(claimed, ['c', 'f', 'a', 'e', 'b']);
     assert.equal(await mine.pickOne(ANY), null);
   });
 
@@ -76,7 +76,7 @@ describe('JobPicker', () => {
     assert.deepEqual(await pickedIds(picker({ taskTypes })), ['c', 'f', 'a', 'e', 'b']);
   });
 
-  it('claims no job that is not due, held, locked or finished [C2]', async () => {
+  it('claims no job that is held, locked, finished or not due [C2]', async () => {
     await insert(
       aJob({ nextRunAt: timeAfter(10_001) }),
       aJob({ status: 'PENDING' }),
@@ -94,7 +94,7 @@ describe('JobPicker', () => {
     await insert(
       aJob({ _id: 'mine', queue: 'mail' }),
       aJob({ _id: 'also mine', queue: 'reports' }),
-      aJob({ _id: 'foreign queue', queue: 'other' }),
+      aJob({ _id: 'other queue', queue: 'other' }),
       aJob({ _id: 'unknown type', queue: 'mail', taskType: 'unknown' }),
     );
     assert.deepEqual(await pickedIds(picker({ queues: ['mail', 'reports'] })), ['also mine', 'mine']);
@@ -146,31 +146,27 @@ describe('JobPicker', () => {
   });
 
   it('excludes the ids of jobs that are still in flight', async () => {
-    await insert(aJob({ _id: 'a zombie' }), aJob({ _id: 'free' }));
-    assert.deepEqual(await pickedIds(picker(), { exclude: ['a zombie'] }), ['free']);
-    assert.equal(await picker().pickOne({ ...ANY, exclude: ['a zombie'] }), null);
+    await insert(aJob({ _id: 'in flight' }), aJob({ _id: 'free' }));
+    assert.deepEqual(await pickedIds(picker(), { exclude: ['in flight'] }), ['free']);
+    assert.equal(await picker().pickOne({ ...ANY, exclude: ['in flight'] }), null);
   });
 
   describe('crash suspects', () => {
-    const suspects = [
-      { _id: 's1', crashes: 1 },
-      { _id: 's2', lostWhileQueued: 1 },
-    ];
+    beforeEach(() =>
+      insert(aJob({ _id: 's1', crashes: 1 }), aJob({ _id: 's2', lostWhileQueued: 1 }), aJob({ _id: 'x' })),
+    );
 
     it('are claimed one at a time, directly as RUNNING', async () => {
-      await insert(...suspects.map((fields) => aJob(fields)), aJob({ _id: 'x' }));
       assert.deepEqual(await pickedIds(picker(), { slots: 2, prefetch: 5 }), ['s1', 'x']);
       const suspect = await database.collections.jobs.findOne({ _id: 's1' });
       assert.equal(suspect?.status, 'RUNNING');
     });
 
     it('are never prefetched', async () => {
-      await insert(...suspects.map((fields) => aJob(fields)), aJob({ _id: 'x' }));
       assert.deepEqual(await pickedIds(picker(), { slots: 0, prefetch: 5 }), ['x']);
     });
 
     it('are not claimed while another one runs', async () => {
-      await insert(...suspects.map((fields) => aJob(fields)), aJob({ _id: 'x' }));
       assert.deepEqual(await pickedIds(picker(), { withoutCrashSuspects: true }), ['x']);
       assert.equal(await picker().pickOne({ withoutCrashSuspects: true, exclude: [] }), null);
     });

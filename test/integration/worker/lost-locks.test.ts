@@ -8,57 +8,63 @@ import { nextEvent, recordEvents } from '../../support/events.js';
 import { timeAfter, START } from '../../support/instants.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 
-const OLD = 'token of the zombie';
+const OLD_TOKEN = 'token of the zombie';
 const NOW = timeAfter(1000);
 
-function settling(outcome: Outcome): (store: Store, job: JobDocument) => Promise<unknown> {
+function settleAs(outcome: Outcome): (store: Store, job: JobDocument) => Promise<unknown> {
   return (store, { _id: jobId }) =>
-    store.settle([{ jobId, token: OLD, workerId: 'zombie', outcome, startedAt: START, finishedAt: NOW }]);
+    store.settle([
+      { jobId, token: OLD_TOKEN, workerId: 'zombie', outcome, startedAt: START, finishedAt: NOW },
+    ]);
 }
 
-/** Every write that needs the lock, tried with a token that is not the owner's any more, and what it answers. */
-const FENCED: Record<string, [answer: unknown, (store: Store, job: JobDocument) => Promise<unknown>]> = {
-  renewal: [
-    ['job-z'],
-    async (store, job) =>
-      (await store.renew([{ kind: 'job', id: job._id, token: OLD, length: 60_000 }], NOW)).map(
-        ({ id }) => id,
-      ),
-  ],
-  progress: [false, (store, job) => store.saveProgress(job._id, OLD, { value: 99, note: 'boo', at: NOW })],
-  'start mark': [
-    undefined,
-    (store, job) => store.markStarted([{ jobId: job._id, token: OLD, startedAt: NOW }]),
-  ],
-  release: [0, (store, job) => store.release(OLD, [job._id], NOW)],
-  'release by token': [0, (store) => store.releaseByToken(OLD, NOW)],
-  completion: [['lost'], settling({ kind: 'completed', result: { boo: true } })],
-  'completion without a result': [['lost'], settling({ kind: 'completed', result: null })],
-  'retry of an attempt': [['lost'], settling({ kind: 'retry', error: new Error('boo'), nextRunAt: NOW })],
-  failure: [['lost'], settling({ kind: 'failed', error: new Error('boo') })],
-  cancellation: [['lost'], settling({ kind: 'cancelled', reason: 'boo' })],
-  snooze: [['lost'], settling({ kind: 'snoozed', until: NOW })],
-  'release at shutdown': [['lost'], settling({ kind: 'givenBack' })],
-  recovery: [
-    false,
-    (store, job) =>
-      store.recover(
-        { ...job, lockToken: OLD },
-        { transition: 'recover', nextRunAt: NOW, error: null },
-        'me',
-        timeAfter(3_600_000),
-      ),
-  ],
-};
+/** Every write that needs the lock, made with a token that does not own it any more, and its result. */
+const FENCED_WRITES: Record<string, [result: unknown, (store: Store, job: JobDocument) => Promise<unknown>]> =
+  {
+    renewal: [
+      ['job-z'],
+      async (store, job) =>
+        (await store.renew([{ kind: 'job', id: job._id, token: OLD_TOKEN, length: 60_000 }], NOW)).map(
+          ({ id }) => id,
+        ),
+    ],
+    progress: [
+      false,
+      (store, job) => store.saveProgress(job._id, OLD_TOKEN, { value: 99, note: 'late', at: NOW }),
+    ],
+    'start mark': [
+      undefined,
+      (store, job) => store.markStarted([{ jobId: job._id, token: OLD_TOKEN, startedAt: NOW }]),
+    ],
+    release: [0, (store, job) => store.release(OLD_TOKEN, [job._id], NOW)],
+    'release by token': [0, (store) => store.releaseByToken(OLD_TOKEN, NOW)],
+    completion: [['lost'], settleAs({ kind: 'completed', result: { late: true } })],
+    'completion without a result': [['lost'], settleAs({ kind: 'completed', result: null })],
+    'retry of an attempt': [['lost'], settleAs({ kind: 'retry', error: new Error('late'), nextRunAt: NOW })],
+    failure: [['lost'], settleAs({ kind: 'failed', error: new Error('late') })],
+    cancellation: [['lost'], settleAs({ kind: 'cancelled', reason: 'late' })],
+    snooze: [['lost'], settleAs({ kind: 'snoozed', until: NOW })],
+    'release at shutdown': [['lost'], settleAs({ kind: 'givenBack' })],
+    recovery: [
+      false,
+      (store, job) =>
+        store.recover(
+          { ...job, lockToken: OLD_TOKEN },
+          { transition: 'recover', nextRunAt: NOW, error: null },
+          'me',
+          timeAfter(3_600_000),
+        ),
+    ],
+  };
 
 describe('a worker that lost its lock', () => {
   const database = useSharedDatabase();
 
-  for (const [name, [answer, write]] of Object.entries(FENCED)) {
-    it(`changes nothing with a ${name} under its old token, and the result says so [B1] [C8]`, async () => {
+  for (const [name, [result, write]] of Object.entries(FENCED_WRITES)) {
+    it(`changes nothing with a ${name} under its old token, which the result shows [B1] [C8]`, async () => {
       const store = createStore(database.collections);
       const states: Partial<JobDocument>[] = [
-        // Claimed by somebody else, waiting for its retry, or finished meanwhile.
+        // In the meantime claimed by another worker, rescheduled or finished.
         { status: 'QUEUED', lockToken: 'token of the owner', fence: 8 },
         { status: 'RUNNING', lockToken: 'token of the owner', fence: 8 },
         { status: 'SCHEDULED', fence: 8 },
@@ -68,18 +74,18 @@ describe('a worker that lost its lock', () => {
         const job = aJob({ ...fields, _id: 'job-z' });
         await database.collections.jobs.deleteMany();
         await database.collections.jobs.insertOne(job);
-        assert.deepEqual(await write(store, job), answer);
+        assert.deepEqual(await write(store, job), result);
         assert.deepEqual(await database.collections.jobs.findOne({ _id: 'job-z' }), job);
       }
     });
   }
 
-  // No write of Chronos leaves a token in a job that is not locked, but another program may.
-  for (const [name, [, write]] of Object.entries(FENCED)) {
-    it(`changes nothing with a ${name} in a job that is not locked, even with the token of the job [B1]`, async () => {
+  // Chronos never leaves a token in a job that is not locked, but another program may write one.
+  for (const [name, [, write]] of Object.entries(FENCED_WRITES)) {
+    it(`changes nothing with a ${name} of a job that is not locked, even if the job has its token [B1]`, async () => {
       const store = createStore(database.collections);
       for (const status of ['PENDING', 'SCHEDULED', 'COMPLETED'] as const) {
-        const job = aJob({ status, lockToken: OLD, _id: 'job-z' });
+        const job = aJob({ status, lockToken: OLD_TOKEN, _id: 'job-z' });
         await database.collections.jobs.deleteMany();
         await database.collections.jobs.insertOne(job);
         await write(store, { ...job, status: 'RUNNING' });
@@ -92,21 +98,21 @@ describe('a worker that lost its lock', () => {
     const store = createStore(database.collections);
     const grant = { token: 'token of the owner', workerId: 'owner', lockedUntil: timeAfter(60_000) };
     const held = await store.acquireLock('report', grant, START);
-    const lease = { kind: 'named', id: 'report', token: OLD, length: 600_000 } as const;
+    const lease = { kind: 'named', id: 'report', token: OLD_TOKEN, length: 600_000 } as const;
     assert.deepEqual(await store.renew([lease], NOW), [lease]);
-    assert.equal(await store.releaseLock('report', OLD), false);
+    assert.equal(await store.releaseLock('report', OLD_TOKEN), false);
     assert.deepEqual(await store.findLock('report'), held);
   });
 
-  it('cannot claim a batch with a fence that was read before others claimed it [B1]', async () => {
+  it('cannot claim a batch of jobs that were claimed by others since they were read [B1]', async () => {
     const store = createStore(database.collections);
     const read = aJob({ fence: 3 });
     const grant = { token: 'mine', workerId: 'me', lockedUntil: timeAfter(60_000) };
-    // Claimed and scheduled again by another worker since it was read: due again, but another fence.
+    // Claimed and rescheduled by another worker since it was read: due, but with another fence.
     const now = { ...read, fence: 4 };
     await database.collections.jobs.insertOne(now);
     assert.equal(await store.claimBatch('claim', [read], grant, NOW), 0);
-    // Claimed and scheduled for later: not due.
+    // Rescheduled for later: not due.
     assert.equal(await store.claimBatch('claim', [now], grant, timeAfter(-1)), 0);
     assert.deepEqual(await database.collections.jobs.findOne({ _id: read._id }), now);
   });

@@ -12,7 +12,7 @@ describe('prefetching', () => {
     scheduler.registerHandler('quick', () => undefined);
     scheduler.registerHandler('long', () => go.promise);
     await scheduler.start();
-    // Short handlers teach the worker to lock ahead.
+    // Short handlers make the worker prefetch.
     const trained = countEvents(scheduler, 'job:complete', 300);
     await scheduler.dispatchMany(Array.from({ length: 300 }, () => ({ taskType: 'quick' })));
     await trained;
@@ -24,18 +24,19 @@ describe('prefetching', () => {
     await long;
     const waiting = { priority: 2 };
     await waitUntil(
-      'nothing is locked ahead any more',
+      'no job is prefetched any more',
       async () => (await db.collections.jobs.countDocuments({ ...waiting, status: 'SCHEDULED' })) === 20,
     );
-    // Two more rounds of what would lock them again: a nudge each, and the poll interval is short.
-    const poked = nextEvent(scheduler, 'job:cancelled');
-    const { id } = await scheduler.dispatch('quick', null, { delay: '1h' });
-    await scheduler.cancel(id);
-    await poked;
+    let rounds = 0;
+    await nextEvent(
+      scheduler,
+      'worker:cycle',
+      ({ operation }) => operation === 'claim jobs' && ++rounds === 2,
+    );
     const fences = await db.collections.jobs.distinct('fence', waiting);
     assert.ok(
       fences.every((fence) => fence <= 2),
-      `locked and given back again and again: fences ${fences.join(', ')}`,
+      `prefetched and released repeatedly: fences ${fences.join(', ')}`,
     );
     const done = countEvents(scheduler, 'job:complete', 22);
     go.fire();

@@ -1,37 +1,27 @@
 import assert from 'node:assert/strict';
-import { SnoozeJob, type ChronosError, type JobContext } from '../../../src/index.js';
+import { SnoozeJob, type ChronosError } from '../../../src/index.js';
+import { untilAborted } from '../../support/handlers/recording-definition.js';
+import { dispatchAndRun } from '../../support/dispatch-and-run.js';
 import { manualScheduler } from '../../support/manual-scheduler.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { nextEvent, recordEvents, signal } from '../../support/events.js';
 import { timeAfter } from '../../support/instants.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
 
-/** Ends when its signal is aborted, as a good handler does. */
-function heedful(_: unknown, { signal }: JobContext): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    signal.addEventListener('abort', () => {
-      reject(signal.reason as Error);
-    });
-  });
-}
-
 describe('timeouts', () => {
   const database = useSharedDatabase();
 
-  it('fail an attempt that exceeds its timeout and reacts to its signal [C5]', async () => {
+  it('fail an attempt that exceeds its timeout and ends when its signal is aborted [C5]', async () => {
     const { scheduler, clock } = manualScheduler(database);
     let reason: unknown;
     scheduler.registerHandler('work', async (payload, job) => {
-      await heedful(payload, job).catch((error: unknown) => {
+      await untilAborted(payload, job).catch((error: unknown) => {
         reason = error;
         throw error;
       });
     });
     const failed = nextEvent(scheduler, 'job:failed');
-    const started = nextEvent(scheduler, 'job:start');
-    const { id } = await scheduler.dispatch('work', null, { timeout: '90s' });
-    const pass = scheduler.run();
-    await started;
+    const { id, pass } = await dispatchAndRun(scheduler, 'work', { timeout: '90s' });
     clock.advance(89_999);
     await flushEventLoop();
     assert.equal((await scheduler.getJob(id))?.status, 'RUNNING');
@@ -49,13 +39,14 @@ describe('timeouts', () => {
 
   it('fail an attempt that returns after its signal was aborted [C5]', async () => {
     const { scheduler, clock } = manualScheduler(database);
-    scheduler.registerHandler('work', (payload, job) => heedful(payload, job).catch(() => 'half the work'), {
-      timeout: '1m',
-    });
-    const started = nextEvent(scheduler, 'job:start');
-    const { id } = await scheduler.dispatch('work', null, { retries: { max: 1 } });
-    const pass = scheduler.run();
-    await started;
+    scheduler.registerHandler(
+      'work',
+      (payload, job) => untilAborted(payload, job).catch(() => 'half the work'),
+      {
+        timeout: '1m',
+      },
+    );
+    const { id, pass } = await dispatchAndRun(scheduler, 'work', { retries: { max: 1 } });
     clock.advance(60_000);
     await pass;
     const job = await scheduler.getJob(id);
@@ -66,8 +57,8 @@ describe('timeouts', () => {
     const { scheduler, clock } = manualScheduler(database, { timeout: '3m' });
     const timeouts: string[] = [];
     scheduler.on('job:failed', ({ error }) => timeouts.push(/(\d+) ms/.exec(error.message)![1]!));
-    scheduler.registerHandler('plain', heedful);
-    scheduler.registerHandler('own', heedful, { timeout: '2m' });
+    scheduler.registerHandler('plain', untilAborted);
+    scheduler.registerHandler('own', untilAborted, { timeout: '2m' });
     await scheduler.dispatch('plain');
     await scheduler.dispatch('own');
     await scheduler.dispatch('own', null, { timeout: '1m' });
@@ -85,7 +76,7 @@ describe('timeouts', () => {
   });
 
   describe('a handler that ignores its signal', () => {
-    it('is reported as stuck, and its slot is not used until it ends [C5]', async () => {
+    it('is reported as stuck, and its slot stays occupied until it ends [C5]', async () => {
       const { scheduler, clock } = manualScheduler(database, { concurrency: 2, timeoutGrace: '5s' });
       const release = signal();
       const events = recordEvents(scheduler, 'worker:stuck', 'job:failed', 'job:complete');
@@ -93,21 +84,21 @@ describe('timeouts', () => {
       let peak = 0;
       let slots = 1;
       const both = signal();
-      scheduler.registerHandler('deaf', () => release.promise, { timeout: '10s' });
+      scheduler.registerHandler('stuck', () => release.promise, { timeout: '10s' });
       scheduler.registerHandler('quick', async () => {
         peak = Math.max(peak, ++running);
         if (running === 2) both.fire();
-        // With two slots nobody leaves before both are taken; with one, whoever came on top would be counted.
+        // With two free slots, wait until both are used; with one, give a second handler time to start.
         await (slots === 2 ? both.promise : flushEventLoop(20));
         running--;
       });
       const started = nextEvent(scheduler, 'job:start');
-      const { id } = await scheduler.dispatch('deaf', null, { retries: { base: 0 } });
+      const { id } = await scheduler.dispatch('stuck', null, { retries: { base: 0 } });
       const pass = scheduler.run(1);
       await started;
       clock.advance(10_000);
       await flushEventLoop();
-      assert.equal(events.length, 0, 'it has its grace');
+      assert.equal(events.length, 0, 'it still has its grace time');
       clock.advance(5000);
       assert.equal(await pass, 1);
 
@@ -120,7 +111,7 @@ describe('timeouts', () => {
       const job = await scheduler.getJob(id);
       assert.deepEqual([job?.status, job?.attempts, job?.lockedBy], ['SCHEDULED', 1, null]);
 
-      // It is due again, but still runs here: only the others run, one at a time in the slot that is left.
+      // It is due again, but its handler still runs here: only the others run, one at a time in the remaining slot.
       await scheduler.dispatchMany(Array.from({ length: 4 }, () => ({ taskType: 'quick' })));
       assert.equal(await scheduler.run(), 4);
       assert.equal(peak, 1);
@@ -136,15 +127,12 @@ describe('timeouts', () => {
     it('does not keep the next attempt from running in another process [C5]', async () => {
       const { scheduler, clock } = manualScheduler(database, { timeoutGrace: 0 });
       const release = signal();
-      scheduler.registerHandler('deaf', () => release.promise, { timeout: '10s' });
-      const started = nextEvent(scheduler, 'job:start');
-      const { id } = await scheduler.dispatch('deaf', null, { retries: { base: 0 } });
-      const pass = scheduler.run();
-      await started;
+      scheduler.registerHandler('stuck', () => release.promise, { timeout: '10s' });
+      const { id, pass } = await dispatchAndRun(scheduler, 'stuck', { retries: { base: 0 } });
       clock.advance(10_000);
       await pass;
       const other = database.scheduler({ clock });
-      other.registerHandler('deaf', () => 'done elsewhere');
+      other.registerHandler('stuck', () => 'done elsewhere');
       assert.equal(await other.run(), 1);
       release.fire();
       await flushEventLoop();
@@ -154,11 +142,11 @@ describe('timeouts', () => {
   });
 
   describe('maxRunningTime', () => {
-    it('ends the attempt that exceeds it and the job, whatever attempts are left', async () => {
+    it('aborts the attempt that exceeds it and fails the job, even with attempts left', async () => {
       const { scheduler, clock } = manualScheduler(database);
       scheduler.registerHandler('work', (payload, job) => {
         if (job.attempt === 1) throw new Error('again');
-        return heedful(payload, job);
+        return untilAborted(payload, job);
       });
       const retries = { max: 10, base: '4s', jitter: 'none' } as const;
       const { id } = await scheduler.dispatch('work', null, { maxRunningTime: '10s', retries });
@@ -189,7 +177,7 @@ describe('timeouts', () => {
       assert.deepEqual([job?.status, job?.attempts, job?.error?.message], ['FAILED', 1, 'broken']);
     });
 
-    it('fails a job without running it that is recovered too late', async () => {
+    it('fails a snoozed job without running it when it is exceeded', async () => {
       const { scheduler, clock } = manualScheduler(database);
       let runs = 0;
       scheduler.registerHandler('work', () => {

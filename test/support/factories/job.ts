@@ -2,7 +2,7 @@ import { type JobDocument, type JobStatus, newJob } from '../../../src/domain/jo
 
 const NOW = new Date('2026-01-01T00:00:00Z');
 
-/** What a worker that owns the job has written into it. */
+/** The fields that a claim sets. */
 function lock(status: 'QUEUED' | 'RUNNING'): Partial<JobDocument> {
   const started = status === 'RUNNING';
   return {
@@ -29,7 +29,7 @@ const FILLED: Record<JobStatus, Partial<JobDocument>> = {
 
 let count = 0;
 
-/** A job with everything that its status needs, due at the start of the manual clock. */
+/** A job with the fields that its status requires, due at the start of the manual clock. */
 export function aJob(fields: Partial<JobDocument> = {}): JobDocument {
   const status = fields.status ?? 'SCHEDULED';
   return {

@@ -50,11 +50,11 @@ export function skipsOf({ pending }: Pick<Plan, 'pending'>): PendingSkip[] {
   return pending.filter((entry) => entry.kind === 'skip');
 }
 
-/** The hours after the start that run, and those that are skipped with their reason. */
-export function hours(made: Plan): { run: number[]; skip: [number, number, string][] } {
+/** The planned runs, and the skips with their ends and reasons, in hours after the start. */
+export function hours(plan: Plan): { run: number[]; skip: [number, number, string][] } {
   const hour = (at: Date): number => (at.getTime() - START.getTime()) / HOUR;
   return {
-    run: runsOf(made).map(({ at }) => hour(at)),
-    skip: skipsOf(made).map(({ at, until, reason }) => [hour(at), hour(until), reason]),
+    run: runsOf(plan).map(({ at }) => hour(at)),
+    skip: skipsOf(plan).map(({ at, until, reason }) => [hour(at), hour(until), reason]),
   };
 }

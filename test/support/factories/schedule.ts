@@ -1,7 +1,7 @@
 import { DEFAULT_MISFIRE, type ScheduleDocument } from '../../../src/domain/schedule/schedule.js';
 import { START, timeAfter } from '../instants.js';
 
-/** A stored schedule with everything it needs: every hour of the day, first an hour after the manual clock begins. */
+/** A stored schedule that runs every hour, for the first time an hour after the start of the manual clock. */
 export function aSchedule(fields: Partial<ScheduleDocument> = {}): ScheduleDocument {
   return {
     _id: 's',

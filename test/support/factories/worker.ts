@@ -2,7 +2,7 @@ import { VERSION } from '../../../src/config/version.js';
 import type { WorkerDocument } from '../../../src/store/schema/system-schemas.js';
 import { timeAfter, START } from '../instants.js';
 
-/** A worker that showed itself at the start of the manual clock, with a handler for `work` and nothing to do. */
+/** An idle worker with a handler for `work`, whose last heartbeat was at the start of the manual clock. */
 export function aWorker(fields: Partial<WorkerDocument> = {}): WorkerDocument {
   return {
     _id: 'worker',

@@ -11,7 +11,7 @@ export interface TestServer {
   readonly requests: Received[];
 }
 
-export interface Received {
+interface Received {
   method: string;
   path: string;
   headers: IncomingMessage['headers'];
@@ -20,7 +20,7 @@ export interface Received {
 
 const running = new Set<Server>();
 
-/** A server on a free port of the loopback. */
+/** Starts a server on a free port of 127.0.0.1. */
 export async function serve(answer: RequestListener): Promise<TestServer> {
   const requests: Received[] = [];
   const server = createServer((request, response) => {

@@ -1,7 +1,7 @@
 import type { JobContext } from '../../../src/handlers/handler.js';
 import { aJob } from '../factories/job.js';
 
-/** What a handler is given of its job, with the lines that it logs. */
+/** The second argument of a handler, with the lines that the handler logs. */
 export function aJobContext(fields: Partial<JobContext> = {}): JobContext & { lines: string[] } {
   const lines: string[] = [];
   return {

@@ -5,15 +5,15 @@ import { manualScheduler } from '../manual-scheduler.js';
 
 const MINUTE = 60_000;
 
-/** The job after one pass. */
-export async function outcomeOf(scheduler: Scheduler, dispatched: Promise<{ id: string }>): Promise<JobView> {
+/** Runs one pass and returns the dispatched job. */
+export async function runJob(scheduler: Scheduler, dispatched: Promise<{ id: string }>): Promise<JobView> {
   const { id } = await dispatched;
   await scheduler.run();
   return (await scheduler.getJob(id))!;
 }
 
-/** The job of the first occurrence of a schedule that is added at run time. */
-export async function storedOutcome(
+/** Adds a schedule at run time, runs its first occurrence and returns the job. */
+export async function runStoredSchedule(
   database: TestDatabase,
   taskType: string,
   payload: unknown,

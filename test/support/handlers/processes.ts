@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { waitUntil } from '../wait-until.js';
 
-/** Dead, or a zombie that waits for a parent that does not care. */
+/** True also for a zombie. */
 export async function isDead(pid: number): Promise<boolean> {
   try {
     process.kill(pid, 0);
@@ -12,10 +12,10 @@ export async function isDead(pid: number): Promise<boolean> {
   return stat.includes(') Z ');
 }
 
-/** The process ids in a file, one in each line, as soon as it has `count` of them. */
+/** Waits until the file has `count` lines with a process id each, and returns them. */
 export async function pidsIn(file: string, count: number): Promise<number[]> {
   let pids: number[] = [];
-  await waitUntil(`${count} processes in ${file}`, async () => {
+  await waitUntil(`${file} has ${count} process ids`, async () => {
     const text = await readFile(file, 'utf8').catch(() => '');
     pids = text.split('\n').slice(0, -1).map(Number);
     return pids.length >= count;

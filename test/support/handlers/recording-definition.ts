@@ -1,12 +1,18 @@
-import type { JobContext, ScheduleBuilder, Scheduler } from '../../../src/index.js';
+import type { ChronosError, JobContext, ScheduleBuilder, Scheduler } from '../../../src/index.js';
 
-/** A handler that ends when its signal is aborted. */
-export function untilAborted(_: unknown, { signal: aborting }: JobContext): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    aborting.addEventListener('abort', () => reject(aborting.reason as Error));
+/** Resolves with the reason when the signal of the job is aborted. */
+export function abortReason({ signal }: JobContext): Promise<ChronosError> {
+  return new Promise((resolve) => {
+    signal.addEventListener('abort', () => resolve(signal.reason as ChronosError));
   });
 }
 
+/** A handler that throws when its signal is aborted. */
+export async function untilAborted(_: unknown, job: JobContext): Promise<never> {
+  throw await abortReason(job);
+}
+
+/** A handler or hook that throws. */
 export function throwing(thrown: unknown): () => never {
   return () => {
     throw thrown;

@@ -1,4 +1,4 @@
-// Handlers by class: a static handle, the handle of an instance, execute.
+// Handlers that are classes: with a static handle, an instance handle, or execute.
 import { CancelJob, Scheduler, SnoozeJob, type JobContext } from '../../../src/index.js';
 
 class Static {
@@ -28,7 +28,7 @@ export async function use(): Promise<void> {
   await scheduler.dispatch(Static, { to: 'a' });
   await scheduler.dispatch(Instance, { n: 1 }, { priority: 1 });
   await scheduler.dispatch(Old);
-  // Without a handler map any name and any payload will do.
+  // Without a handler map, any name and any payload are accepted.
   await scheduler.dispatch('anything', { at: 'all' });
   await scheduler.dispatch('adHoc', { n: 1 }, { handler: (payload: { n: number }) => payload.n });
 }

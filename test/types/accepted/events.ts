@@ -1,4 +1,4 @@
-// Every event has a payload of its own.
+// Every event has its own payload type.
 import { Scheduler } from '../../../src/index.js';
 
 const scheduler = new Scheduler({ uri: 'mongodb://localhost/app' });

@@ -1,12 +1,12 @@
-// `await` gives a handle; handles and drafts are no thenables, so that awaiting them twice is harmless.
+// `dispatch` resolves to a handle. Handles and drafts are not thenables, so awaiting them again is harmless.
 import { Scheduler, type Draft, type JobHandle, type JobView } from '../../../src/index.js';
 
-type NoThenable<T> = T extends { then: unknown } ? never : T;
+type NotThenable<T> = T extends { then: unknown } ? never : T;
 
 export async function use(): Promise<JobView> {
   const scheduler = new Scheduler({ uri: 'mongodb://localhost/app' });
-  const handle: NoThenable<JobHandle> = await scheduler.dispatch('work', { n: 1 });
-  const draft: NoThenable<Draft<string>> = scheduler.delay('1h').args({ n: 1 }).queue('mails').priority(1);
+  const handle: NotThenable<JobHandle> = await scheduler.dispatch('work', { n: 1 });
+  const draft: NotThenable<Draft<string>> = scheduler.delay('1h').args({ n: 1 }).queue('mails').priority(1);
   const drafted: JobHandle = await draft.dispatch('work');
   const id: string = drafted.id;
 

@@ -1,4 +1,4 @@
-// Payload types follow from the handler map.
+// The payload types of `Scheduler<Payloads>`.
 import { Scheduler, type JobHandle } from '../../../src/index.js';
 
 interface Payloads {
@@ -30,7 +30,7 @@ export async function dispatchAll(): Promise<JobHandle[]> {
       { to: 'a', subject: 'b' },
       { delay: '10m', priority: 10, key: 'k' },
     ),
-    // What may be undefined may be left out.
+    // A payload that may be undefined is optional.
     await scheduler.dispatch('cleanUp'),
     await scheduler.dispatch('report'),
     await scheduler.dispatch('report', { month: 1 }),

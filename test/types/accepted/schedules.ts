@@ -1,4 +1,4 @@
-// Schedules in code: what a handler takes, its filters and hooks are given.
+// Schedules in code: filters and hooks have the payload type of the handler.
 import {
   Scheduler,
   type BoundDraft,
@@ -10,7 +10,7 @@ import {
   type StoredSchedule,
 } from '../../../src/index.js';
 
-type NoThenable<T> = T extends { then: unknown } ? never : T;
+type NotThenable<T> = T extends { then: unknown } ? never : T;
 
 class Report {
   static handle(payload: { month: number }, job: JobContext): string {
@@ -32,8 +32,8 @@ const scheduler = new Scheduler({
   urlHosts: ['10.0.0.0/8'],
 });
 
-// A builder is no promise, and every call returns the same builder.
-export const builder: NoThenable<ScheduleBuilder<{ n: number }>> = scheduler
+// A builder is not a promise, and every call returns the same builder.
+export const builder: NotThenable<ScheduleBuilder<{ n: number }>> = scheduler
   .schedule('sync', (args: { n: number }, job) => args.n + job.attempt)
   .args({ n: 1 })
   .daily()
@@ -73,7 +73,7 @@ export const builder: NoThenable<ScheduleBuilder<{ n: number }>> = scheduler
   .onError((error, args, job) => `${error.message} ${args.n} ${job.attempt}`)
   .after(async (args) => Promise.resolve(args.n));
 
-// Frequencies, with what may be left out left out.
+// Frequencies, without the optional arguments.
 scheduler
   .schedule('a', () => 1)
   .everySecond()
@@ -118,7 +118,7 @@ scheduler
   .schedule('g', () => 1)
   .fields({ minutes: '*/15', hours: 9, mday: 1, wday: '1-5', mon: '*', year: 2026 });
 
-// By class and by object; by the name of a task type, or of a handler of the same name, with any payload.
+// With a class, an object, the name of a task type, or the name of the schedule as the task type.
 scheduler
   .schedule('report', Report)
   .args({ month: 5 })
@@ -151,7 +151,7 @@ scheduler.channel.once('tick', async () => Promise.resolve());
 export async function use(): Promise<PassReport> {
   const now: JobHandle = await builder.dispatch();
   await builder.dispatch({ n: 2 });
-  const draft: NoThenable<BoundDraft> = builder.delay('10s').args({ n: 3 });
+  const draft: NotThenable<BoundDraft> = builder.delay('10s').args({ n: 3 });
   const later: JobHandle = await draft.dispatch();
   await builder.at('2026-11-01 03:15').dispatch();
   await scheduler.delay('1h').dispatch('orders');

@@ -17,26 +17,26 @@ class Sink {
 }
 
 describe('confirm', () => {
-  async function asked(answer: string | null): Promise<{ confirmed: boolean; text: string }> {
+  /** Answers the question on a terminal; null closes the input. */
+  async function ask(answer: string | null): Promise<{ confirmed: boolean; text: string }> {
     const sink = new Sink(true);
     const input = Object.assign(new PassThrough(), { isTTY: true });
-    const saying = confirm({ err: new Output(sink, {}), input, yes: false }, 'This will cancel 3 jobs.');
+    const confirmed = confirm({ err: new Output(sink, {}), input, yes: false }, 'This will cancel 3 jobs.');
     if (answer === null) input.end();
     else input.write(answer);
-    return { confirmed: await saying, text: sink.text };
+    return { confirmed: await confirmed, text: sink.text };
   }
 
-  it('asks, and accepts only yes', async () => {
-    assert.deepEqual(await asked('y\n'), {
+  it('asks and accepts only y and yes', async () => {
+    assert.deepEqual(await ask('y\n'), {
       confirmed: true,
       text: 'This will cancel 3 jobs. Continue? [y/N]\n',
     });
-    assert.equal((await asked(' YES \n')).confirmed, true);
-    for (const answer of ['\n', 'n\n', 'yessir\n', null])
-      assert.equal((await asked(answer)).confirmed, false);
+    assert.equal((await ask(' YES \n')).confirmed, true);
+    for (const answer of ['\n', 'n\n', 'yessir\n', null]) assert.equal((await ask(answer)).confirmed, false);
   });
 
-  it('requires --yes without a terminal, and does not ask with it', async () => {
+  it('requires --yes without a terminal and does not ask with --yes', async () => {
     const sink = new Sink(false);
     const err = new Output(sink, {});
     const input = new PassThrough();
@@ -49,8 +49,8 @@ describe('confirm', () => {
   });
 });
 
-describe('the progress bar', () => {
-  it('is drawn over itself on a terminal, and gone at the end', () => {
+describe('ProgressBar', () => {
+  it('is redrawn in place on a terminal and erased at the end', () => {
     const sink = new Sink(true);
     const bar = new ProgressBar(new Output(sink, { NO_COLOR: '1' }), 'retry');
     bar.show(100, 400);
@@ -59,7 +59,7 @@ describe('the progress bar', () => {
     assert.ok(sink.text.endsWith('\r\u001b[K'));
   });
 
-  it('is nothing where there is no terminal, and passes on what the work came to', async () => {
+  it('writes nothing without a terminal and returns the result of the work', async () => {
     const sink = new Sink(false);
     const bar = new ProgressBar(new Output(sink, {}), 'retry');
     bar.show(1, 2);
@@ -67,20 +67,22 @@ describe('the progress bar', () => {
     await assert.rejects(bar.during(systemClock, Promise.reject(new Error('broken'))), /broken/);
     assert.equal(sink.text, '');
   });
+});
 
-  it('has colours only on a terminal without NO_COLOR', () => {
+describe('Output', () => {
+  it('has colors only on a terminal without NO_COLOR', () => {
     const line = { text: 'x', style: 'red' } as const;
-    const shown = (isTTY: boolean, env: Record<string, string>): string => {
+    const print = (isTTY: boolean, env: Record<string, string>): string => {
       const sink = new Sink(isTTY);
       new Output(sink, env).lines(line);
       return sink.text;
     };
-    assert.equal(shown(true, {}), '\u001b[31mx\u001b[0m\n');
+    assert.equal(print(true, {}), '\u001b[31mx\u001b[0m\n');
     for (const [isTTY, env] of [
       [true, { NO_COLOR: '1' }],
       [true, { TERM: 'dumb' }],
       [false, {}],
     ] as const)
-      assert.equal(shown(isTTY, env as Record<string, string>), 'x\n');
+      assert.equal(print(isTTY, env as Record<string, string>), 'x\n');
   });
 });

@@ -9,7 +9,7 @@ describe('resolveDispatchOptions', () => {
   });
 
   it('reads all options', () => {
-    const given = {
+    const options = {
       delay: '10m',
       priority: 0,
       queue: 'mails',
@@ -19,7 +19,12 @@ describe('resolveDispatchOptions', () => {
       maxRunningTime: '1h',
       hold: true,
     };
-    assert.deepEqual(resolve(given), { ...given, delay: 600_000, timeout: 1000, maxRunningTime: 3_600_000 });
+    assert.deepEqual(resolve(options), {
+      ...options,
+      delay: 600_000,
+      timeout: 1000,
+      maxRunningTime: 3_600_000,
+    });
   });
 
   it('reads dates without a zone in the time zone of the application', () => {
@@ -28,7 +33,7 @@ describe('resolveDispatchOptions', () => {
     assert.deepEqual(resolve({ at: new Date('2026-11-01T02:15:00Z') }), expected);
   });
 
-  it('rejects a time together with a delay', () => {
+  it('rejects `at` together with `delay`', () => {
     assert.throws(() => resolve({ at: '2026-11-01', delay: 1 }), {
       message: /\.at and .*\.delay exclude each other/,
     });

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { resolveHandlerOptions } from '../../../src/config/handler-options.js';
 
 describe('resolveHandlerOptions', () => {
-  it('reads and freezes options, without those that are missing', () => {
+  it('reads and freezes options, and adds none that are missing', () => {
     const schema = z.object({ to: z.string() });
     const retries = { max: 5, base: '2s' };
     const options = { timeout: '2m', lease: '10s', retries, schema, settle: 'immediate' };
@@ -23,7 +23,7 @@ describe('resolveHandlerOptions', () => {
     assert.deepEqual(resolveHandlerOptions('emails', {}), {});
   });
 
-  it('rejects `concurrency` with the reason instead of ignoring it', () => {
+  it('rejects `concurrency`, which is not available yet, instead of ignoring it', () => {
     assert.throws(() => resolveHandlerOptions('emails', { concurrency: 1 }), {
       code: 'INVALID_OPTIONS',
       message:
@@ -52,7 +52,7 @@ describe('resolveHandlerOptions', () => {
     }
   });
 
-  it('rejects what is not an object', () => {
+  it('rejects options that are not an object', () => {
     for (const input of [null, 'timeout', 5, []]) {
       assert.throws(() => resolveHandlerOptions('emails', input), { message: /must be an object, got / });
     }

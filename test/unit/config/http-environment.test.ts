@@ -6,9 +6,9 @@ import { readEnvironment } from '../../../src/config/environment.js';
 import { resolveHttpOptions, type HttpOptions } from '../../../src/config/http-options.js';
 
 const MONGODB_URI = 'mongodb://db/app';
-const TOKEN = 'a-token-nobody-guesses';
+const TOKEN = 'a-token-hard-to-guess';
 
-describe('the HTTP settings of the environment', () => {
+describe('HTTP settings in the environment', () => {
   let folder: string;
   before(() => (folder = mkdtempSync(join(tmpdir(), 'chronos-http-'))));
   after(() => rmSync(folder, { recursive: true }));
@@ -16,7 +16,7 @@ describe('the HTTP settings of the environment', () => {
   const read = (environment: Record<string, string>): HttpOptions | undefined =>
     readEnvironment({ MONGODB_URI, ...environment }).http;
 
-  function faultOf(environment: Record<string, string>): string {
+  function errorOf(environment: Record<string, string>): string {
     try {
       read(environment);
     } catch (error) {
@@ -33,7 +33,7 @@ describe('the HTTP settings of the environment', () => {
     return path;
   }
 
-  it('are off without a port, whatever else is set', () => {
+  it('are ignored without HTTP_PORT', () => {
     assert.equal(read({ HTTP_HOST: '0.0.0.0', HTTP_TOKEN: TOKEN }), undefined);
   });
 
@@ -52,7 +52,7 @@ describe('the HTTP settings of the environment', () => {
     });
   });
 
-  it('reject a public address without a token and say what to do [B13]', () => {
+  it('reject a public address without a token and explain what to do [B13]', () => {
     for (const HTTP_HOST of [
       '0.0.0.0',
       '::',
@@ -62,26 +62,26 @@ describe('the HTTP settings of the environment', () => {
       '127.evil.example',
     ]) {
       assert.match(
-        faultOf({ HTTP_PORT: '1', HTTP_HOST }),
+        errorOf({ HTTP_PORT: '1', HTTP_HOST }),
         /HTTP_HOST is .* set HTTP_TOKEN as well .* leave HTTP_HOST out/,
       );
       const HTTP_READ_TOKEN = TOKEN;
-      assert.match(faultOf({ HTTP_PORT: '1', HTTP_HOST, HTTP_READ_TOKEN }), /set HTTP_TOKEN as well/);
-      assert.equal(faultOf({ HTTP_PORT: '1', HTTP_HOST, HTTP_TOKEN: TOKEN }), '');
+      assert.match(errorOf({ HTTP_PORT: '1', HTTP_HOST, HTTP_READ_TOKEN }), /set HTTP_TOKEN as well/);
+      assert.equal(errorOf({ HTTP_PORT: '1', HTTP_HOST, HTTP_TOKEN: TOKEN }), '');
     }
     for (const HTTP_HOST of ['localhost', '127.0.0.1', '127.9.9.9', '::1', 'LocalHost'])
-      assert.equal(faultOf({ HTTP_PORT: '1', HTTP_HOST }), '');
+      assert.equal(errorOf({ HTTP_PORT: '1', HTTP_HOST }), '');
     assert.throws(() => resolveHttpOptions({ port: 1, host: '0.0.0.0' }), {
       code: 'INVALID_OPTIONS',
       message: /serveHttp\(\) options\.token/,
     });
   });
 
-  it('never show a token', () => {
+  it('never show a token in an error', () => {
     for (const bad of ['short', 'has a space in it, and more', `${TOKEN}é`]) {
       for (const message of [
-        faultOf({ HTTP_PORT: '1', HTTP_TOKEN: bad }),
-        faultOf({ HTTP_PORT: '1', HTTP_READ_TOKEN_FILE: file('bad', bad) }),
+        errorOf({ HTTP_PORT: '1', HTTP_TOKEN: bad }),
+        errorOf({ HTTP_PORT: '1', HTTP_READ_TOKEN_FILE: file('bad', bad) }),
       ]) {
         assert.match(message, /must be at least 16 characters .*its value is not shown/);
         assert.ok(!message.includes(bad));
@@ -89,19 +89,19 @@ describe('the HTTP settings of the environment', () => {
     }
   });
 
-  it('report contradictions and unreadable files', () => {
+  it('report contradictions, invalid values and unreadable files', () => {
     const HTTP_TOKEN_FILE = file('token', TOKEN);
-    assert.match(faultOf({ HTTP_PORT: '1', HTTP_TOKEN: TOKEN, HTTP_TOKEN_FILE }), /are both set/);
+    assert.match(errorOf({ HTTP_PORT: '1', HTTP_TOKEN: TOKEN, HTTP_TOKEN_FILE }), /are both set/);
     assert.match(
-      faultOf({ HTTP_PORT: '1', HTTP_TOKEN: TOKEN, HTTP_READ_TOKEN: TOKEN }),
+      errorOf({ HTTP_PORT: '1', HTTP_TOKEN: TOKEN, HTTP_READ_TOKEN: TOKEN }),
       /HTTP_READ_TOKEN and HTTP_TOKEN must differ/,
     );
     assert.match(
-      faultOf({ HTTP_PORT: '1', HTTP_TOKEN_FILE: join(folder, 'nowhere') }),
+      errorOf({ HTTP_PORT: '1', HTTP_TOKEN_FILE: join(folder, 'nowhere') }),
       /HTTP_TOKEN_FILE names a file that cannot be read: ENOENT/,
     );
-    assert.match(faultOf({ HTTP_PORT: '65536' }), /HTTP_PORT must be a whole number from 0 to 65535/);
-    assert.match(faultOf({ HTTP_PORT: '1', HTTP_HOST: 'http://x' }), /HTTP_HOST must be an address/);
+    assert.match(errorOf({ HTTP_PORT: '65536' }), /HTTP_PORT must be a whole number from 0 to 65535/);
+    assert.match(errorOf({ HTTP_PORT: '1', HTTP_HOST: 'http://x' }), /HTTP_HOST must be an address/);
     assert.throws(() => resolveHttpOptions({}), { message: /options\.port is missing/ });
     assert.throws(() => resolveHttpOptions({ port: 1, tokne: TOKEN }), { message: /did you mean.*token/ });
   });

@@ -5,7 +5,7 @@ import { ManualClock } from '../../support/manual-clock.js';
 
 const uri = 'mongodb://root:hunter2@db:27017/app';
 
-function faultsOf(options: unknown): string[] {
+function problemsOf(options: unknown): string[] {
   try {
     resolveOptions(options);
   } catch (error) {
@@ -91,14 +91,14 @@ describe('resolveOptions', () => {
     assert.equal(resolveOptions({ uri, lockTimeout: '6s', sweepInterval: '10s' }).sweepInterval, 10_000);
   });
 
-  it('accepts a clock that fulfills the contract', () => {
+  it('accepts a custom clock with all methods', () => {
     const clock = new ManualClock();
     assert.equal(resolveOptions({ uri, clock }).clock, clock);
-    assert.equal(faultsOf({ uri, clock: { now: () => 0 } }).length, 1);
+    assert.equal(problemsOf({ uri, clock: { now: () => 0 } }).length, 1);
   });
 
   it('reports all problems in one error', () => {
-    const faults = faultsOf({
+    const problems = problemsOf({
       concurrency: 0,
       polInterval: 5000,
       queues: [],
@@ -106,7 +106,7 @@ describe('resolveOptions', () => {
       timezone: 'Mars/Olympus',
       clock: {},
     });
-    assert.deepEqual(faults, [
+    assert.deepEqual(problems, [
       '  - options.concurrency must be a whole number from 1 to 10000, got 0',
       "  - options.polInterval is not an option (did you mean 'pollInterval'?)",
       '  - options.queues must be a list with at least one entry, got an empty list',
@@ -119,32 +119,32 @@ describe('resolveOptions', () => {
     ]);
   });
 
-  it('suggests a similar option', () => {
-    assert.match(faultsOf({ uri, lockTimeOut: 1 }).join(), /did you mean 'lockTimeout'\?/);
-    assert.match(faultsOf({ uri, workerid: 'a' }).join(), /did you mean 'workerId'\?/);
-    assert.deepEqual(faultsOf({ uri, colour: 'red' }), ['options.colour is not an option']);
-    assert.deepEqual(faultsOf({ uri, constructor: 1 }).length, 1);
+  it('suggests the option with a similar name', () => {
+    assert.match(problemsOf({ uri, lockTimeOut: 1 }).join(), /did you mean 'lockTimeout'\?/);
+    assert.match(problemsOf({ uri, workerid: 'a' }).join(), /did you mean 'workerId'\?/);
+    assert.deepEqual(problemsOf({ uri, colour: 'red' }), ['options.colour is not an option']);
+    assert.deepEqual(problemsOf({ uri, constructor: 1 }).length, 1);
   });
 
   it('reports contradictions', () => {
-    assert.deepEqual(faultsOf({ uri, lockTimeout: '5s', heartbeatInterval: '5s' }), [
+    assert.deepEqual(problemsOf({ uri, lockTimeout: '5s', heartbeatInterval: '5s' }), [
       'options.lockTimeout (5000 ms) must be longer than options.heartbeatInterval (5000 ms)',
     ]);
-    assert.deepEqual(faultsOf({ uri, retries: { base: '10s', cap: '1s' } }), [
+    assert.deepEqual(problemsOf({ uri, retries: { base: '10s', cap: '1s' } }), [
       'options.retries.cap (1000 ms) must not be shorter than options.retries.base (10000 ms)',
     ]);
   });
 
-  it('rejects a heartbeat so rare that the worker would count as dead', () => {
-    assert.deepEqual(faultsOf({ uri, lockTimeout: '5m', heartbeatInterval: '21s' }), [
+  it('rejects a heartbeat interval with which a running worker would count as gone', () => {
+    assert.deepEqual(problemsOf({ uri, lockTimeout: '5m', heartbeatInterval: '21s' }), [
       "options.heartbeatInterval must be at most 20000 ms, got '21s': a worker without a heartbeat for a minute counts as gone",
     ]);
-    assert.equal(faultsOf({ uri, heartbeatInterval: '20s' }).length, 0);
+    assert.equal(problemsOf({ uri, heartbeatInterval: '20s' }).length, 0);
   });
 
-  it('does not check the relations of an invalid value', () => {
-    assert.equal(faultsOf({ uri, lockTimeout: 'long' }).length, 1);
-    assert.equal(faultsOf({ uri, retries: { cap: 'high' } }).length, 1);
+  it('does not compare an invalid value with other options', () => {
+    assert.equal(problemsOf({ uri, lockTimeout: 'long' }).length, 1);
+    assert.equal(problemsOf({ uri, retries: { cap: 'high' } }).length, 1);
   });
 
   for (const [name, value] of [
@@ -168,28 +168,28 @@ describe('resolveOptions', () => {
     ['sweepInterval', Object.create(null)],
   ] as const) {
     it(`rejects ${name} ${JSON.stringify(value) ?? ''}`, () => {
-      const faults = faultsOf({ uri, [name]: value as unknown });
-      assert.equal(faults.length, 1);
-      assert.ok(faults[0]?.startsWith(`options.${name}`), faults[0]);
+      const problems = problemsOf({ uri, [name]: value as unknown });
+      assert.equal(problems.length, 1);
+      assert.ok(problems[0]?.startsWith(`options.${name}`), problems[0]);
     });
   }
 
-  it('rejects what is not an object', () => {
+  it('rejects input that is not an object', () => {
     for (const input of [undefined, null, 'mongodb://host', [], 7]) {
-      assert.match(faultsOf(input)[0] ?? '', /options must be an object, got /);
+      assert.match(problemsOf(input)[0] ?? '', /options must be an object, got /);
     }
   });
 
-  it('never shows the uri', () => {
+  it('never shows an invalid uri', () => {
     for (const wrong of ['http://root:hunter2@host', 'root:hunter2@host', { password: 'hunter2' }, '']) {
-      const faults = faultsOf({ uri: wrong });
-      assert.deepEqual(faults, [
+      const problems = problemsOf({ uri: wrong });
+      assert.deepEqual(problems, [
         "options.uri must be a connection string with the database's name, like mongodb://host:27017/app (its value is not shown)",
       ]);
     }
   });
 
-  it('redacts credentials in a wrong option', () => {
+  it('redacts credentials in invalid options', () => {
     const long = `mongodb://root:hunter2${'x'.repeat(100)}@host/db`;
     const options = {
       uri,
@@ -199,6 +199,6 @@ describe('resolveOptions', () => {
       queues: uri,
       timezone: long,
     };
-    assert.equal(faultsOf(options).length, 5);
+    assert.equal(problemsOf(options).length, 5);
   });
 });

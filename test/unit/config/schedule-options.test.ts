@@ -11,17 +11,17 @@ const context: ScheduleContext = {
 };
 
 function resolve(options: ScheduleOptions): ReturnType<typeof resolveSchedule> {
-  return resolveSchedule(options, context, 'here');
+  return resolveSchedule(options, context, 'options');
 }
 
-function faultsOf(options: unknown): string {
+function errorOf(options: unknown): string {
   try {
     resolve(options as ScheduleOptions);
   } catch (error) {
     assert.equal((error as { code?: string }).code, 'INVALID_SCHEDULE');
     return (error as Error).message;
   }
-  return assert.fail('it was accepted');
+  return assert.fail('the options were accepted');
 }
 
 function runsOf(rule: Rule | null, count: number): string[] {
@@ -105,8 +105,8 @@ describe('resolveSchedule', () => {
   it('reads dates without a zone in the time zone of the application, whatever the zone of the schedule [D12]', () => {
     const berlin = { ...context, timezone: 'Europe/Berlin' };
     const startsAt = (options: ScheduleOptions): Date | undefined => {
-      const given = { cron: '0 9 * * *', startsAt: '2026-07-01 09:00', ...options };
-      return resolveSchedule(given, berlin, 'here').rule?.startsAt;
+      const withStart = { cron: '0 9 * * *', startsAt: '2026-07-01 09:00', ...options };
+      return resolveSchedule(withStart, berlin, 'options').rule?.startsAt;
     };
     assert.deepEqual(startsAt({}), new Date('2026-07-01T07:00:00Z'));
     assert.deepEqual(startsAt({ timezone: 'Asia/Tokyo' }), new Date('2026-07-01T07:00:00Z'));
@@ -121,7 +121,7 @@ describe('resolveSchedule', () => {
   });
 
   it('reports all problems at once [D5]', () => {
-    const message = faultsOf({
+    const message = errorOf({
       cron: '61 * * * *',
       hours: 24,
       timezone: 'Mars/Olympus',
@@ -132,53 +132,53 @@ describe('resolveSchedule', () => {
     });
     assert.match(message, /^7 problems:\n/);
     for (const part of [
-      /here\.cron: the cron expression '61 \* \* \* \*' is not valid/,
-      /here\.hours must be a whole number from 0 to 23, got 24/,
-      /here\.timezone must be a time zone like 'Europe\/Berlin' or 'UTC', got 'Mars\/Olympus'/,
-      /here\.priority must be a whole number from 0 to 1000, got -1/,
-      /here\.jitter must be/,
-      /here\.colour is not an option/,
-      /here\.endAt is not an option \(did you mean 'endsAt'\?\)/,
+      /options\.cron: the cron expression '61 \* \* \* \*' is not valid/,
+      /options\.hours must be a whole number from 0 to 23, got 24/,
+      /options\.timezone must be a time zone like 'Europe\/Berlin' or 'UTC', got 'Mars\/Olympus'/,
+      /options\.priority must be a whole number from 0 to 1000, got -1/,
+      /options\.jitter must be/,
+      /options\.colour is not an option/,
+      /options\.endAt is not an option \(did you mean 'endsAt'\?\)/,
     ])
       assert.match(message, part);
   });
 
-  it('accepts only one base [D5]', () => {
+  it('accepts only one of cron, fields, every and symbol [D5]', () => {
     assert.equal(
-      faultsOf({ cron: '* * * * *', every: '1m' }),
-      'here.cron and here.every exclude each other: set one of them',
+      errorOf({ cron: '* * * * *', every: '1m' }),
+      'options.cron and options.every exclude each other: set one of them',
     );
     assert.match(
-      faultsOf({ fields: { minutes: 1 }, symbol: 'EVERY_HOUR' }),
-      /here\.fields and here\.symbol exclude/,
+      errorOf({ fields: { minutes: 1 }, symbol: 'EVERY_HOUR' }),
+      /options\.fields and options\.symbol exclude/,
     );
   });
 
   it('rejects an end before the start, and accepts the same instant [B10]', () => {
     const ends = (endsAt: string): ScheduleOptions => ({ cron: '* * * * *', startsAt: '2026-02-01', endsAt });
-    assert.equal(faultsOf(ends('2026-01-31')), 'here.endsAt must not be before here.startsAt');
+    assert.equal(errorOf(ends('2026-01-31')), 'options.endsAt must not be before options.startsAt');
     assert.notEqual(resolve(ends('2026-02-01')).rule, null);
   });
 
   it('rejects query operators instead of text [D5]', () => {
     for (const key of ['cron', 'symbol', 'timezone', 'queue', 'userId', 'overlap', 'startsAt'])
-      assert.match(faultsOf({ [key]: { $ne: null } }), new RegExp(`^here\\.${key}`), key);
-    assert.match(faultsOf({ environments: { $ne: null } }), /^here\.environments must be a list/);
-    assert.match(faultsOf(null), /^here must be an object/);
+      assert.match(errorOf({ [key]: { $ne: null } }), new RegExp(`^options\\.${key}`), key);
+    assert.match(errorOf({ environments: { $ne: null } }), /^options\.environments must be a list/);
+    assert.match(errorOf(null), /^options must be an object/);
   });
 
-  it('replaces symbols by fields or cron [Y3]', () => {
+  it('replaces a symbol by its fields or cron expression [Y3]', () => {
     assert.deepEqual(resolve({ symbol: 'EVERY_WEEK' }).rule, {
       fields: { minutes: 20, hours: 6, wday: 1 },
       timezone: 'UTC',
     });
     assert.deepEqual(resolve({ symbol: 'AT_LUNCH' }).rule, { cron: '30 12 * * MON-FRI', timezone: 'UTC' });
     assert.match(
-      faultsOf({ symbol: 'EVERY_HUOR' }),
-      /^here\.symbol must be one of EVERY_MINUTE, .*did you mean 'EVERY_HOUR'\?/,
+      errorOf({ symbol: 'EVERY_HUOR' }),
+      /^options\.symbol must be one of EVERY_MINUTE, .*did you mean 'EVERY_HOUR'\?/,
     );
     for (const symbol of ['constructor', 'every_hour', ''])
-      assert.match(faultsOf({ symbol }), /must be one of/, symbol);
+      assert.match(errorOf({ symbol }), /must be one of/, symbol);
   });
 
   it('has the five documented symbols [Y3]', () => {
@@ -191,16 +191,20 @@ describe('resolveSchedule', () => {
     });
   });
 
-  describe('constraints without a base', () => {
+  describe('constraints without cron, fields, every or symbol', () => {
     for (const [title, options, expected] of [
-      ['seconds: once a minute', { seconds: 0 }, ['01-01T00:01', '01-01T00:02']],
-      ['minutes: once an hour', { minutes: 15 }, ['01-01T00:15', '01-01T01:15']],
-      ['hours: once a day', { hours: 9 }, ['01-01T09:00', '01-02T09:00']],
-      ['days: at midnight', { days: 15 }, ['01-15T00:00', '02-15T00:00']],
-      ['weekdays: at midnight', { weekdays: 1 }, ['01-05T00:00', '01-12T00:00']],
-      ['months: on the 1st', { months: [2, 5] }, ['02-01T00:00', '05-01T00:00']],
-      ['months and days', { months: 2, days: 3 }, ['02-03T00:00']],
-      ['hours and minutes', { hours: [9, 10], minutes: 30 }, ['01-01T09:30', '01-01T10:30', '01-02T09:30']],
+      ['seconds run once a minute', { seconds: 0 }, ['01-01T00:01', '01-01T00:02']],
+      ['minutes run once an hour', { minutes: 15 }, ['01-01T00:15', '01-01T01:15']],
+      ['hours run once a day', { hours: 9 }, ['01-01T09:00', '01-02T09:00']],
+      ['days run at midnight', { days: 15 }, ['01-15T00:00', '02-15T00:00']],
+      ['weekdays run at midnight', { weekdays: 1 }, ['01-05T00:00', '01-12T00:00']],
+      ['months run on the 1st', { months: [2, 5] }, ['02-01T00:00', '05-01T00:00']],
+      ['months and days run at midnight', { months: 2, days: 3 }, ['02-03T00:00']],
+      [
+        'hours and minutes run at each combination',
+        { hours: [9, 10], minutes: 30 },
+        ['01-01T09:30', '01-01T10:30', '01-02T09:30'],
+      ],
     ] as const) {
       it(`${title} [J3]`, () => assert.deepEqual(runsOf(resolve(options).rule, expected.length), expected));
     }
@@ -211,15 +215,15 @@ describe('resolveSchedule', () => {
       startsAt: '2026-01-01',
       endsAt: '2026-01-01',
     })) {
-      it(`${key} has nothing to narrow, which is reported [J3]`, () => {
-        const message = faultsOf({ [key]: value });
+      it(`reject ${key}, which has nothing to narrow [J3]`, () => {
+        const message = errorOf({ [key]: value });
         assert.match(message, new RegExp(`\\b${key}\\b`));
         assert.match(message, /can narrow: set how often/);
-        assert.match(message, /\bhere\b/);
+        assert.match(message, /\boptions\b/);
       });
     }
 
-    it('only a time zone is not a rule [J6]', () => {
+    it('have no rule if only the time zone is set [J6]', () => {
       assert.equal(resolve({ timezone: 'Asia/Tokyo' }).rule, null);
     });
   });
@@ -235,7 +239,7 @@ describe('resolveSchedule', () => {
         assert.deepEqual(resolve({ cron: '* * * * *', between }).rule?.between, between);
     });
 
-    it('reject what is not a pair of times [B10]', () => {
+    it('reject between if it is not a pair of times [B10]', () => {
       for (const between of [
         [],
         ['09:00'],
@@ -245,7 +249,7 @@ describe('resolveSchedule', () => {
         '09:00',
         {},
       ])
-        assert.match(faultsOf({ cron: '* * * * *', between }), /^here\.between must be two times like/);
+        assert.match(errorOf({ cron: '* * * * *', between }), /^options\.between must be two times like/);
     });
 
     it('accept existing days, including February 29 of every year [B10]', () => {
@@ -269,21 +273,21 @@ describe('resolveSchedule', () => {
         ['2026-12-24'],
       ])
         assert.match(
-          faultsOf({ cron: '* * * * *', except: ['12-25', day] }),
-          /^here\.except\[1\] must be a day like/,
+          errorOf({ cron: '* * * * *', except: ['12-25', day] }),
+          /^options\.except\[1\] must be a day like/,
         );
     });
   });
 
-  it('stores with the rule which fields a constraint may replace [J3]', () => {
+  it('stores which fields of the rule a constraint replaces [J3]', () => {
     const { cron, overridable } = overridableCron(FREQUENCIES.weekly.cron());
-    assert.deepEqual(resolveSchedule({ cron, hours: 9 }, context, 'here', overridable).rule, {
+    assert.deepEqual(resolveSchedule({ cron, hours: 9 }, context, 'options', overridable).rule, {
       cron: '0 0 * * 0',
       overridable: ['minute', 'hour', 'weekday'],
       constraints: { hour: [9] },
       timezone: 'UTC',
     });
-    assert.deepEqual(resolveSchedule({ cron: '0 0 * * 0' }, context, 'here').rule, {
+    assert.deepEqual(resolveSchedule({ cron: '0 0 * * 0' }, context, 'options').rule, {
       cron: '0 0 * * 0',
       timezone: 'UTC',
     });

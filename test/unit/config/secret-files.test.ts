@@ -20,24 +20,24 @@ describe('secrets in files', () => {
 
   it('are read without the final line break', () => {
     const environment = { A_FILE: file('mongodb://host/app\n'), B: 'b', C_FILE: 'unread' };
-    const faults: string[] = [];
-    const read = withSecretFiles(environment, ['A', 'B'], faults);
+    const problems: string[] = [];
+    const read = withSecretFiles(environment, ['A', 'B'], problems);
     assert.deepEqual(read, { ...environment, A: 'mongodb://host/app' });
-    assert.deepEqual(faults, []);
+    assert.deepEqual(problems, []);
   });
 
-  it('are rejected next to the variable of the same name, and when they are empty', () => {
-    const refused = (environment: Record<string, string>, message: RegExp): void => {
-      const faults: string[] = [];
-      withSecretFiles(environment, ['A'], faults);
-      assert.match(faults.join(), message);
+  it('are rejected if the variable itself is set, and if they are missing or empty', () => {
+    const assertRejected = (environment: Record<string, string>, message: RegExp): void => {
+      const problems: string[] = [];
+      withSecretFiles(environment, ['A'], problems);
+      assert.match(problems.join(), message);
     };
-    refused({ A: 'a', A_FILE: file('a') }, /A and A_FILE are both set/);
-    refused({ A_FILE: path.join(folder, 'none') }, /A_FILE names a file that cannot be read/);
-    refused({ A_FILE: file(' \n') }, /A_FILE names a file that is empty/);
+    assertRejected({ A: 'a', A_FILE: file('a') }, /A and A_FILE are both set/);
+    assertRejected({ A_FILE: path.join(folder, 'none') }, /A_FILE names a file that cannot be read/);
+    assertRejected({ A_FILE: file(' \n') }, /A_FILE names a file that is empty/);
   });
 
-  it('are ignored with an empty name', () => {
+  it('are ignored if the name of the file is empty', () => {
     assert.deepEqual(withSecretFiles({ A_FILE: '', A: 'a' }, ['A'], []), { A_FILE: '', A: 'a' });
   });
 });

@@ -7,7 +7,7 @@ import type { Healthcheck, JSONInstruction } from 'dockerfile-ast';
 import { Copy, DockerfileParser, From, type Instruction } from 'dockerfile-ast';
 import { validate } from 'dockerfile-utils';
 import { fileURLToPath } from 'node:url';
-import { KNOWN_VARIABLES, leastPatience, PORT, read, readYaml } from '../../support/deploy-files.js';
+import { KNOWN_VARIABLES, minStopTimeout, PORT, read, readYaml } from '../../support/deploy-files.js';
 
 interface Service {
   image: string;
@@ -31,11 +31,13 @@ describe('Dockerfile', () => {
   const text = read('Dockerfile');
   const dockerfile = DockerfileParser.parse(text);
   const instructions = dockerfile.getInstructions();
-  const last = instructions.slice(instructions.findLastIndex((instruction) => instruction instanceof From));
+  const lastStage = instructions.slice(
+    instructions.findLastIndex((instruction) => instruction instanceof From),
+  );
 
-  function only(keyword: string, among: readonly Instruction[] = last): Instruction {
+  function single(keyword: string, among: readonly Instruction[] = lastStage): Instruction {
     const [found, ...more] = among.filter((instruction) => instruction.getKeyword() === keyword);
-    assert.ok(found !== undefined && more.length === 0, `one ${keyword}`);
+    assert.ok(found !== undefined && more.length === 0, `exactly one ${keyword}`);
     return found;
   }
 
@@ -47,22 +49,22 @@ describe('Dockerfile', () => {
     );
   }
 
-  it('passes a validator', () => {
+  it('is valid', () => {
     assert.deepEqual(validate(text), []);
     assert.notDeepEqual(validate(`${text}\nEXPOSE nothing\n`), []);
   });
 
-  it('has stages on one pinned major version, and the last one only copies', () => {
+  it('pins one major version of Node.js for all stages, and only copies in the last stage', () => {
     const froms = dockerfile.getFROMs();
     assert.deepEqual(
       froms.map((from) => from.getImage()),
       Array(3).fill('node:${NODE}'),
     );
     assert.match(text, /^ARG NODE=\d{2}-bookworm-slim$/m);
-    assert.ok(!last.some((instruction) => ['RUN', 'ADD'].includes(instruction.getKeyword())));
+    assert.ok(!lastStage.some((instruction) => ['RUN', 'ADD'].includes(instruction.getKeyword())));
   });
 
-  it('installs by the lockfile, without workspaces, and dev dependencies only where it compiles', () => {
+  it('installs from the lockfile, without workspaces, and dev dependencies only in the build stage', () => {
     const installs = instructions
       .filter((instruction) => instruction.getKeyword() === 'RUN')
       .map((instruction) => instruction.getArguments().join(' '))
@@ -87,20 +89,20 @@ describe('Dockerfile', () => {
   });
 
   it('starts a file of the package as an unprivileged user and stops it with SIGTERM', () => {
-    const entry = only('ENTRYPOINT') as JSONInstruction;
+    const entry = single('ENTRYPOINT') as JSONInstruction;
     const [program, file] = entry.getJSONStrings().map((part) => part.getJSONValue());
     assert.equal(program, 'node');
     const { files } = JSON.parse(read('package.json')) as { files: string[] };
     assert.ok(files.includes(file ?? ''), file);
-    assert.match(only('USER').getArguments().join(' '), /^[1-9]\d*:[1-9]\d*$/);
-    assert.equal(only('STOPSIGNAL').getArguments().join(' '), 'SIGTERM');
+    assert.match(single('USER').getArguments().join(' '), /^[1-9]\d*:[1-9]\d*$/);
+    assert.equal(single('STOPSIGNAL').getArguments().join(' '), 'SIGTERM');
   });
 
   it('checks /healthz with node on the port that it exposes', () => {
-    assert.equal(only('EXPOSE').getArguments().join(' '), PORT);
+    assert.equal(single('EXPOSE').getArguments().join(' '), PORT);
     assert.equal(variables().get('HTTP_PORT'), PORT);
     for (const name of variables().keys()) assert.ok(name === 'PATH' || KNOWN_VARIABLES.has(name), name);
-    const check = only('HEALTHCHECK') as Healthcheck;
+    const check = single('HEALTHCHECK') as Healthcheck;
     const command = check.getRawArgumentsContent() ?? '';
     assert.match(command, /CMD \["node", "-e", .*\$\{process\.env\.HTTP_PORT\}\/healthz/);
   });
@@ -110,7 +112,7 @@ interface LintResult {
   messages: { rule: string; type: 'error' | 'warning'; message: string }[];
 }
 
-/** What dclint, which knows the official schema, calls an error; its taste in order and quotes are warnings. */
+/** The errors of dclint, which knows the official schema. Its warnings are about order and quotes. */
 function lint(text: string): string[] {
   const folder = mkdtempSync(path.join(tmpdir(), 'chronos-compose-'));
   try {
@@ -133,13 +135,13 @@ describe('compose.yaml', () => {
   const { worker, 'mongo-prepare': prepare } = compose.services;
   const members = Object.keys(compose.services).filter((name) => /^mongo-\d$/.test(name));
 
-  it('matches the schema of compose files', () => {
+  it('matches the official schema', () => {
     assert.deepEqual(lint(read('compose.yaml')), []);
     const wrong = lint(read('compose.yaml').replace('stop_grace_period: 45s', 'stop_grace_period: [45]'));
     assert.match(wrong.join(), /invalid-schema.*stop_grace_period/);
   });
 
-  it('starts three workers after three prepared members', () => {
+  it('starts three workers after a replica set of three members is prepared', () => {
     assert.deepEqual([worker?.deploy?.replicas, members.length], [3, 3]);
     assert.equal(worker?.depends_on?.['mongo-prepare']?.condition, 'service_completed_successfully');
     assert.deepEqual(prepare?.environment?.['MEMBERS'], members.map((name) => `${name}:27017`).join(','));
@@ -148,14 +150,14 @@ describe('compose.yaml', () => {
     for (const name of members) assert.ok(uri.includes(`${name}:27017`), name);
   });
 
-  it('gives workers known variables, secrets as files, and more time to stop than they take', () => {
+  it('gives workers existing variables, secrets as files, and more time to stop than they need', () => {
     const environment = worker?.environment ?? {};
     for (const name of Object.keys(environment)) assert.ok(KNOWN_VARIABLES.has(name), name);
     for (const name of ['MONGODB_URI', 'HTTP_TOKEN', 'HTTP_READ_TOKEN'])
       assert.match(environment[`${name}_FILE`] ?? '', /^\/run\/secrets\/\w+$/, name);
     assert.equal(environment['HTTP_PORT'], PORT);
     assert.ok(
-      Number.parseInt(worker?.stop_grace_period ?? '', 10) >= leastPatience(environment['SHUTDOWN_GRACE']),
+      Number.parseInt(worker?.stop_grace_period ?? '', 10) >= minStopTimeout(environment['SHUTDOWN_GRACE']),
     );
   });
 
@@ -174,7 +176,7 @@ describe('compose.yaml', () => {
     assert.match(read('.gitignore'), /^deploy\/compose\/secrets\/$/m);
   });
 
-  it('restarts everything and makes other file systems read-only', () => {
+  it('restarts every service and makes its root file system read-only', () => {
     for (const [name, service] of Object.entries(compose.services)) {
       assert.equal(service.read_only, true, name);
       assert.match(service.restart, name === 'mongo-prepare' ? /^on-failure/ : /^unless-stopped$/);

@@ -8,7 +8,7 @@ import type { HorizontalPodAutoscaler } from 'kubernetes-types/autoscaling/v2.js
 import type { Container, Secret, Service } from 'kubernetes-types/core/v1.js';
 import type { NetworkPolicy } from 'kubernetes-types/networking/v1.js';
 import { describeMetrics } from '../../../scripts/docs/metrics.js';
-import { KNOWN_VARIABLES, leastPatience, PORT, readAllYaml, readYaml } from '../../support/deploy-files.js';
+import { KNOWN_VARIABLES, minStopTimeout, PORT, readAllYaml, readYaml } from '../../support/deploy-files.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const FOLDERS = ['deploy/kubernetes/base', 'deploy/kubernetes/monitored'];
@@ -19,7 +19,7 @@ interface Manifest {
   metadata: { name: string; namespace?: string };
 }
 
-/** Where the types of an API version are. */
+/** The module with the types of an API version. */
 const TYPES: Readonly<Record<string, string>> = {
   v1: 'kubernetes-types/core/v1',
   'apps/v1': 'kubernetes-types/apps/v1',
@@ -28,8 +28,8 @@ const TYPES: Readonly<Record<string, string>> = {
   'autoscaling/v2': 'kubernetes-types/autoscaling/v2',
 };
 
-/** Not of the cluster itself: checked by hand below. */
-const OTHERS = ['Kustomization', 'ServiceMonitor'];
+/** Kinds that are not part of Kubernetes itself, so kubernetes-types does not have them. */
+const EXTERNAL_KINDS = ['Kustomization', 'ServiceMonitor'];
 
 interface ServiceMonitor {
   spec: {
@@ -47,8 +47,8 @@ function filesIn(folder: string): string[] {
   return readdirSync(path.join(ROOT, folder)).map((name) => `${folder}/${name}`);
 }
 
-/** The manifests as a program that only compiles if every field is known and of its type. */
-function programOf(manifests: readonly Manifest[]): string {
+/** A TypeScript program that compiles only if every field of the manifests exists and has the right type. */
+function toProgram(manifests: readonly Manifest[]): string {
   const lines = manifests.map(({ apiVersion, kind, ...rest }, index) => {
     const literal = JSON.stringify({ apiVersion, kind, ...rest });
     return `import type { ${kind} as T${index} } from '${TYPES[apiVersion]}';\nexport const m${index}: T${index} = ${literal};`;
@@ -56,14 +56,14 @@ function programOf(manifests: readonly Manifest[]): string {
   return lines.join('\n');
 }
 
-function faultsIn(manifests: readonly Manifest[]): string[] {
+function compileErrors(manifests: readonly Manifest[]): string[] {
   const file = path.join(ROOT, 'manifests.ts');
   const options: ts.CompilerOptions = {
     ...{ strict: true, noEmit: true, skipLibCheck: true, types: [] },
     ...{ module: ts.ModuleKind.NodeNext, moduleResolution: ts.ModuleResolutionKind.NodeNext },
   };
   const host = ts.createCompilerHost(options);
-  const source = ts.createSourceFile(file, programOf(manifests), ts.ScriptTarget.ES2023);
+  const source = ts.createSourceFile(file, toProgram(manifests), ts.ScriptTarget.ES2023);
   const getSourceFile: typeof host.getSourceFile = (name, ...rest) =>
     name === file ? source : original(name, ...rest);
   const original = host.getSourceFile.bind(host);
@@ -72,8 +72,7 @@ function faultsIn(manifests: readonly Manifest[]): string[] {
   return found.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' '));
 }
 
-describe('the Kubernetes manifests', function () {
-  this.timeout(60_000);
+describe('the Kubernetes manifests', () => {
   const all = new Map(
     FOLDERS.flatMap(filesIn).map((file) => [file, readAllYaml(file) as Manifest[]] as const),
   );
@@ -90,15 +89,15 @@ describe('the Kubernetes manifests', function () {
   const [worker] = pod?.containers ?? ([] as Container[]);
   const environment = new Map(worker?.env?.map(({ name, value }) => [name, value]));
 
-  it('have only fields that Kubernetes knows, with the right types', () => {
-    const own = manifests.filter(({ kind }) => !OTHERS.includes(kind));
-    assert.ok(own.length >= 7);
-    assert.deepEqual(faultsIn(own), []);
+  it('have only fields that exist in Kubernetes, with the right types', () => {
+    const native = manifests.filter(({ kind }) => !EXTERNAL_KINDS.includes(kind));
+    assert.ok(native.length >= 7);
+    assert.deepEqual(compileErrors(native), []);
     const wrong = JSON.stringify(deployment).replace('"readOnlyRootFilesystem"', '"readOnlyRoot"');
-    assert.match(faultsIn([JSON.parse(wrong) as Manifest]).join(), /readOnlyRoot/);
+    assert.match(compileErrors([JSON.parse(wrong) as Manifest]).join(), /readOnlyRoot/);
   });
 
-  it('have no namespace, and the kustomizations list existing files', () => {
+  it('have no namespace, and kustomizations list only existing files and never the secret', () => {
     for (const { kind, metadata } of manifests)
       if (kind !== 'Kustomization') assert.equal(metadata.namespace, undefined, kind);
     for (const folder of FOLDERS) {
@@ -111,7 +110,7 @@ describe('the Kubernetes manifests', function () {
     }
   });
 
-  it('give workers known variables, and secrets as files that the Secret has', () => {
+  it('give workers existing variables, and secrets as files from the Secret, whose values are empty', () => {
     for (const name of environment.keys()) assert.ok(KNOWN_VARIABLES.has(name), name);
     const keys = Object.keys((find('Secret') as Secret).stringData ?? {});
     for (const name of ['MONGODB_URI', 'HTTP_TOKEN', 'HTTP_READ_TOKEN']) {
@@ -125,8 +124,8 @@ describe('the Kubernetes manifests', function () {
     for (const value of Object.values((find('Secret') as Secret).stringData ?? {})) assert.equal(value, '');
   });
 
-  it('leave workers more time to stop than they take', () => {
-    const least = leastPatience(environment.get('SHUTDOWN_GRACE'));
+  it('give workers more time to stop than they need', () => {
+    const least = minStopTimeout(environment.get('SHUTDOWN_GRACE'));
     assert.ok((pod?.terminationGracePeriodSeconds ?? 0) >= least);
     assert.equal(worker?.lifecycle, undefined);
   });
@@ -165,8 +164,8 @@ describe('the Kubernetes manifests', function () {
     const { spec } = find('HorizontalPodAutoscaler') as HorizontalPodAutoscaler;
     const [metric] = spec?.metrics ?? [];
     const name = metric?.external?.metric.name ?? '';
-    const shown = (await describeMetrics()).find((one) => one.name === name);
-    assert.deepEqual(shown?.labels, Object.keys(metric?.external?.metric.selector?.matchLabels ?? {}));
+    const exported = (await describeMetrics()).find((candidate) => candidate.name === name);
+    assert.deepEqual(exported?.labels, Object.keys(metric?.external?.metric.selector?.matchLabels ?? {}));
     const adapter = readYaml('deploy/kubernetes/monitored/prometheus-adapter.yaml') as {
       rules: { external: { seriesQuery: string; name: { as: string }; metricsQuery: string }[] };
     };

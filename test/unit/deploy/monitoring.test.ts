@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { parse } from 'yaml';
 import { describeMetrics, type MetricFacts } from '../../../scripts/docs/metrics.js';
 import { type Operation, OPERATIONS } from '../../../src/domain/events.js';
+import { read, readYaml } from '../../support/deploy-files.js';
 
 interface Dashboard {
   panels: { title: string; type: string; id: number; targets?: { expr: string }[] }[];
@@ -19,17 +18,13 @@ interface AlertRules {
   }[];
 }
 
-function read(path: string): string {
-  return readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
-}
-
 const NAME = /\bchronos_[a-z0-9_]+/g;
 const MATCHERS = /\b(chronos_[a-z0-9_]+)\{([^}]*)\}/g;
-/** Labels that the scrape adds, and the bound of a bucket. */
-const ADDED = ['job', 'instance', 'le'];
+/** Labels that Prometheus adds, and the bound of a histogram bucket. */
+const ADDED_LABELS = ['job', 'instance', 'le'];
 
-/** What an expression asks for that no worker shows. */
-function unknownIn(expr: string, metrics: ReadonlyMap<string, MetricFacts>): string[] {
+/** Metrics and labels in an expression that no worker exports. */
+function findUnknown(expr: string, metrics: ReadonlyMap<string, MetricFacts>): string[] {
   const find = (name: string): MetricFacts | undefined => {
     const family = metrics.get(name.replace(/_(bucket|sum|count)$/, ''));
     return metrics.get(name) ?? (family?.type === 'histogram' ? family : undefined);
@@ -38,7 +33,7 @@ function unknownIn(expr: string, metrics: ReadonlyMap<string, MetricFacts>): str
   const labels = [...expr.matchAll(MATCHERS)].flatMap(([, name = '', matchers = '']) =>
     [...matchers.matchAll(/([a-z_]+)\s*(?:=~|!~|!=|=)/g)]
       .map(([, label = '']) => label)
-      .filter((label) => !ADDED.includes(label) && find(name)?.labels.includes(label) !== true)
+      .filter((label) => !ADDED_LABELS.includes(label) && find(name)?.labels.includes(label) !== true)
       .map((label) => `${name}{${label}}`),
   );
   return [...names, ...labels];
@@ -51,11 +46,11 @@ describe('monitoring files', () => {
     metrics = new Map((await describeMetrics()).map((metric) => [metric.name, metric]));
   });
 
-  it('exclude loops that do not use the database from the last good cycle, by name [B13]', () => {
+  it('exclude exactly the loops that do not use the database from the last good cycle [B13]', () => {
     const local = Object.keys(OPERATIONS).filter((name) => OPERATIONS[name as Operation].isLocal === true);
     for (const path of ['deploy/grafana/chronos.json', 'deploy/prometheus/alerts.yaml']) {
-      const left = [...read(path).matchAll(/loop!=\\?"([^"\\]+)/g)].map(([, name = '']) => name);
-      assert.deepEqual(left, local, path);
+      const excluded = [...read(path).matchAll(/loop!=\\?"([^"\\]+)/g)].map(([, name = '']) => name);
+      assert.deepEqual(excluded, local, path);
     }
   });
 
@@ -64,19 +59,19 @@ describe('monitoring files', () => {
     const exprs = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
     assert.ok(exprs.length > 20);
     assert.deepEqual(
-      exprs.flatMap((expr) => unknownIn(expr, metrics)),
+      exprs.flatMap((expr) => findUnknown(expr, metrics)),
       [],
     );
     assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length);
-    const unseen = [...metrics.keys()].filter((name) => !exprs.some((expr) => expr.includes(name)));
-    assert.deepEqual(unseen, []);
+    const notShown = [...metrics.keys()].filter((name) => !exprs.some((expr) => expr.includes(name)));
+    assert.deepEqual(notShown, []);
   });
 
-  it('have alerts that use existing metrics and labels and say what to do [F7]', () => {
-    const { groups } = parse(read('deploy/prometheus/alerts.yaml')) as AlertRules;
+  it('have documented alerts that use existing metrics and labels [F7]', () => {
+    const { groups } = readYaml('deploy/prometheus/alerts.yaml') as AlertRules;
     const rules = groups.flatMap((group) => group.rules);
     assert.deepEqual(
-      rules.flatMap(({ expr }) => unknownIn(expr, metrics)),
+      rules.flatMap(({ expr }) => findUnknown(expr, metrics)),
       [],
     );
     for (const { alert, labels, annotations } of rules) {
@@ -87,19 +82,19 @@ describe('monitoring files', () => {
     const page = read('docs/metrics.md');
     for (const { alert } of rules)
       assert.ok(page.includes(`\`${alert}\``), `${alert} is not in docs/metrics.md`);
-    const needed = ['ErrorRate', 'LocksLost', 'Delays', 'Disconnected', 'NoGoodCycle', 'EventLoopLag'];
-    for (const name of needed)
+    const required = ['ErrorRate', 'LocksLost', 'Delays', 'Disconnected', 'NoGoodCycle', 'EventLoopLag'];
+    for (const name of required)
       assert.ok(
         rules.some(({ alert }) => alert === `Chronos${name}`),
         name,
       );
   });
 
-  it('would fail the test with a name or label that does not exist', () => {
-    assert.deepEqual(unknownIn('rate(chronos_jobs_total{queue="a"}[5m]) + chronos_nothing', metrics), [
+  it('are checked by a function that finds names and labels that do not exist', () => {
+    assert.deepEqual(findUnknown('rate(chronos_jobs_total{queue="a"}[5m]) + chronos_nothing', metrics), [
       'chronos_nothing',
       'chronos_jobs_total{queue}',
     ]);
-    assert.deepEqual(unknownIn('chronos_slots_count', metrics), ['chronos_slots_count']);
+    assert.deepEqual(findUnknown('chronos_slots_count', metrics), ['chronos_slots_count']);
   });
 });

@@ -6,7 +6,7 @@ interface AlertRules {
   groups: { rules: { alert: string; annotations: Record<string, string> }[] }[];
 }
 
-/** The anchors of a page, as GitHub makes them from its headings. */
+/** The anchors that GitHub generates from the headings of a page. */
 function anchorsOf(page: string): Set<string> {
   const headings = [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading);
   return new Set(
@@ -26,7 +26,7 @@ describe('docs/operations.md', () => {
     ({ rules }) => rules,
   );
 
-  it('has a section for every alert, where its runbook_url points, and no others', () => {
+  it('has exactly one section per alert, to which its runbook_url points', () => {
     const sections = [...page.matchAll(/^#### (.+)$/gm)].map(([, name = '']) => name);
     assert.deepEqual(
       sections,

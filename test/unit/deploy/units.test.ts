@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { KNOWN_VARIABLES, leastPatience, read } from '../../support/deploy-files.js';
+import { KNOWN_VARIABLES, minStopTimeout, read } from '../../support/deploy-files.js';
 
 const UNITS = ['chronos.service', 'chronos-run.service', 'chronos-run.timer'];
 const SECTIONS = ['Unit', 'Service', 'Timer', 'Install'];
@@ -35,7 +35,7 @@ function valuesOf(unit: string, key: string): string[] {
   return settingsOf(unit).flatMap((setting) => (setting.key === key ? [setting.value] : []));
 }
 
-function inPackage(file: string): boolean {
+function isInPackage(file: string): boolean {
   const { files } = JSON.parse(read('package.json')) as { files: string[] };
   return files.includes(file);
 }
@@ -49,7 +49,7 @@ describe('the systemd units', () => {
     const folder = mkdtempSync(path.join(tmpdir(), 'chronos-units-'));
     try {
       const paths = UNITS.map((unit) => path.join(folder, unit));
-      // It wants to see the program, which here is somewhere else.
+      // systemd-analyze checks that the program exists; here it has another path.
       for (const unit of UNITS)
         writeFileSync(
           path.join(folder, unit),
@@ -59,18 +59,18 @@ describe('the systemd units', () => {
         encoding: 'utf8',
       });
       assert.equal(status, 0, stderr);
-      // Unknown settings are no errors to it.
+      // systemd-analyze only warns about unknown settings.
       assert.doesNotMatch(stderr, /Unknown key|Unknown section|Failed to parse/);
     } finally {
       rmSync(folder, { recursive: true });
     }
   });
 
-  it('start files of the package and leave more time to stop than they take', () => {
+  it('start files of the package and give them more time to stop than they need', () => {
     for (const unit of ['chronos.service', 'chronos-run.service']) {
       const [command = ''] = valuesOf(unit, 'ExecStart');
       const file =
-        // The credential is in a folder of the unit's own (%d), so that no file of variables can name it for both.
+        // Each unit has its own credentials folder (%d), so EnvironmentFile cannot contain the path for both.
         /^\/usr\/bin\/env MONGODB_URI_FILE=%d\/mongodb-uri \/usr\/bin\/node node_modules\/chronos-worker\/(\S+) (?:work|run)$/.exec(
           command,
         )?.[1] ?? '';
@@ -78,9 +78,9 @@ describe('the systemd units', () => {
         valuesOf(unit, 'LoadCredential').map((value) => value.split(':')[0]),
         ['mongodb-uri'],
       );
-      assert.ok(inPackage(file), command);
+      assert.ok(isInPackage(file), command);
       const grace = /SHUTDOWN_GRACE=(\w+)/.exec(valuesOf(unit, 'Environment').join(' '))?.[1];
-      assert.ok(Number(valuesOf(unit, 'TimeoutStopSec')[0]) >= leastPatience(grace), unit);
+      assert.ok(Number(valuesOf(unit, 'TimeoutStopSec')[0]) >= minStopTimeout(grace), unit);
       const variables = [
         ...valuesOf(unit, 'Environment')
           .join(' ')
@@ -88,16 +88,16 @@ describe('the systemd units', () => {
       ];
       for (const [, name = ''] of variables) assert.ok(KNOWN_VARIABLES.has(name), name);
     }
-    const how = ['Type', 'Restart', 'RestartPreventExitStatus', 'KillSignal', 'KillMode'];
+    const keys = ['Type', 'Restart', 'RestartPreventExitStatus', 'KillSignal', 'KillMode'];
     assert.deepEqual(
-      how.flatMap((key) => valuesOf('chronos.service', key)),
+      keys.flatMap((key) => valuesOf('chronos.service', key)),
       ['exec', 'always', '2', 'SIGTERM', 'mixed'],
     );
   });
 });
 
 describe('the crontab line', () => {
-  it('runs a pass every minute with known variables', () => {
+  it('runs a pass every minute and sets only existing variables', () => {
     const lines = read('deploy/cron/chronos')
       .split('\n')
       .filter((line) => line !== '' && !line.startsWith('#'));

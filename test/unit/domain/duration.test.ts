@@ -6,7 +6,7 @@ const DAY = 86_400_000;
 
 describe('duration', () => {
   it('accepts a number of milliseconds', () => {
-    for (const ms of [0, 1, 0.5, 3000, 5 * 366 * DAY]) assert.equal(parseDuration(ms, 'it'), ms);
+    for (const ms of [0, 1, 0.5, 3000, 5 * 366 * DAY]) assert.equal(parseDuration(ms, 'timeout'), ms);
   });
 
   for (const [text, ms] of [
@@ -21,7 +21,7 @@ describe('duration', () => {
     [' 10 m ', 600_000],
     ['3650d', 3650 * DAY],
   ] as const) {
-    it(`reads '${text}' as ${ms} ms`, () => assert.equal(parseDuration(text, 'it'), ms));
+    it(`reads '${text}' as ${ms} ms`, () => assert.equal(parseDuration(text, 'timeout'), ms));
   }
 
   const wrong: unknown[] = ['', '10', '10 minutes', '5M', '-1s', '1e3s', '.5s', 's', '1h30m', NaN];
@@ -36,13 +36,14 @@ describe('duration', () => {
   }
 
   it('rejects values that cannot be printed', () => {
-    const silent = Object.create(null) as object;
-    const hostile = {
+    const withoutToString = Object.create(null) as object;
+    const throwing = {
       toString() {
         throw new Error('no');
       },
     };
-    for (const value of [silent, hostile, [silent]]) assert.ok('error' in readDuration(value));
+    for (const value of [withoutToString, throwing, [withoutToString]])
+      assert.ok('error' in readDuration(value));
   });
 
   it('accepts at most a hundred years', () => {

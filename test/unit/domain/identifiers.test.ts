@@ -1,16 +1,12 @@
 import assert from 'node:assert/strict';
 import { assertJobId, assertLockName, assertTaskType } from '../../../src/domain/identifiers.js';
 
-const checks = {
-  checkTaskType: assertTaskType,
-  checkJobId: assertJobId,
-  checkLockName: assertLockName,
-} as Record<string, (value: unknown) => void>;
+const assertions: Record<string, (value: unknown) => void> = { assertTaskType, assertJobId, assertLockName };
 
 describe('identifiers', () => {
-  for (const [name, check] of Object.entries(checks)) {
+  for (const [name, assertValid] of Object.entries(assertions)) {
     describe(name, () => {
-      it('accept ordinary names, whatever they mean to JavaScript or MongoDB', () => {
+      it('accepts any text, also names with a meaning in JavaScript or MongoDB', () => {
         for (const value of [
           'emails',
           'send email',
@@ -20,34 +16,36 @@ describe('identifiers', () => {
           'constructor',
           '__proto__',
         ]) {
-          assert.doesNotThrow(() => check(value));
+          assert.doesNotThrow(() => assertValid(value));
         }
       });
 
-      it('reject objects, so that no operator gets into a query', () => {
-        const text = new String('emails');
+      it('rejects values that are not strings, so that no operator gets into a query', () => {
         for (const value of [
           { $ne: null },
           { toString: () => 'emails' },
           ['emails'],
-          text,
+          new String('emails'),
           null,
           undefined,
           7,
         ]) {
-          assert.throws(() => check(value), { code: 'INVALID_ARGUMENT', message: /must be a string, got / });
+          assert.throws(() => assertValid(value), {
+            code: 'INVALID_ARGUMENT',
+            message: /must be a string, got /,
+          });
         }
       });
 
-      it('reject empty, overlong and malformed text', () => {
+      it('rejects empty, overlong and malformed text', () => {
         for (const value of ['', 'x'.repeat(1000), 'a\0b', 'a\ud800']) {
-          assert.throws(() => check(value), { code: 'INVALID_ARGUMENT' });
+          assert.throws(() => assertValid(value), { code: 'INVALID_ARGUMENT' });
         }
       });
     });
   }
 
-  it('reserve @ ! # in task types, because ids contain them', () => {
+  it('of a task type must not contain @ ! #, which separate the parts of ids', () => {
     for (const value of ['a@b', '!a', 'a#']) {
       assert.throws(() => assertTaskType(value), {
         code: 'INVALID_ARGUMENT',
@@ -57,7 +55,7 @@ describe('identifiers', () => {
     }
   });
 
-  it('accept as an id everything that a task type and a key can form', () => {
+  it('of a job can be as long as the longest task type and key together', () => {
     const [taskType, key] = ['t'.repeat(200), 'k'.repeat(500)];
     assertTaskType(taskType);
     assert.doesNotThrow(() => assertJobId(`${taskType}#${key}`));

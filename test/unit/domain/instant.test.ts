@@ -4,19 +4,19 @@ import { isTimezone } from '../../../src/domain/calendar/time-zone.js';
 import { parseInstant } from '../../../src/domain/instant.js';
 
 function read(text: string, zone = 'UTC'): string {
-  return parseInstant(text, zone, 'it').toISOString();
+  return parseInstant(text, zone, 'startsAt').toISOString();
 }
 
 describe('instant', () => {
   it('copies a Date', () => {
-    const given = new Date('2026-11-01T03:15:00Z');
-    const read = parseInstant(given, 'Europe/Berlin', 'it');
-    assert.deepEqual(read, given);
-    given.setTime(0);
-    assert.equal(read.toISOString(), '2026-11-01T03:15:00.000Z');
+    const source = new Date('2026-11-01T03:15:00Z');
+    const copy = parseInstant(source, 'Europe/Berlin', 'startsAt');
+    assert.deepEqual(copy, source);
+    source.setTime(0);
+    assert.equal(copy.toISOString(), '2026-11-01T03:15:00.000Z');
   });
 
-  it('reads text with a zone literally, whatever the zone of the application', () => {
+  it('reads text with an offset as it is, whatever the time zone of the application', () => {
     for (const zone of ['UTC', 'America/New_York', 'Asia/Kolkata']) {
       assert.equal(read('2026-11-01T03:15:00Z', zone), '2026-11-01T03:15:00.000Z');
       assert.equal(read('2026-11-01T03:15:00.250+02:00', zone), '2026-11-01T01:15:00.250Z');
@@ -24,7 +24,7 @@ describe('instant', () => {
     }
   });
 
-  it('reads text without a zone in the zone of the application', () => {
+  it('reads text without an offset in the time zone of the application', () => {
     assert.equal(read('2026-07-01 03:15', 'Europe/Berlin'), '2026-07-01T01:15:00.000Z');
     assert.equal(read('2026-01-01 03:15', 'Europe/Berlin'), '2026-01-01T02:15:00.000Z');
     assert.equal(read('2026-01-01T00:00', 'Asia/Kolkata'), '2025-12-31T18:30:00.000Z');
@@ -32,18 +32,18 @@ describe('instant', () => {
     assert.equal(read('2026-01-01 00:00:01.5', 'UTC'), '2026-01-01T00:00:01.500Z');
   });
 
-  it('never reads text in the zone of the host', () => {
+  it('never uses the time zone of the host', () => {
     const script = `
       import { parseInstant } from ${JSON.stringify(new URL('../../../src/domain/instant.ts', import.meta.url).href)};
       for (const text of ['2026-07-01', '2026-07-01 03:15', '2026-03-29 02:30', '2026-07-01T03:15:30'])
-        console.log(parseInstant(text, 'Europe/Berlin', 'it').toISOString());`;
-    const under = (TZ: string): string =>
+        console.log(parseInstant(text, 'Europe/Berlin', 'startsAt').toISOString());`;
+    const outputIn = (TZ: string): string =>
       execFileSync(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', script], {
         env: { ...process.env, TZ },
         encoding: 'utf8',
       });
     const expected = ['06-30T22:00:00', '07-01T01:15:00', '03-29T01:30:00', '07-01T01:15:30'];
-    assert.equal(under('Pacific/Kiritimati'), expected.map((at) => `2026-${at}.000Z\n`).join(''));
+    assert.equal(outputIn('Pacific/Kiritimati'), expected.map((at) => `2026-${at}.000Z\n`).join(''));
   });
 
   describe('when Berlin changes its clocks', () => {
@@ -54,7 +54,7 @@ describe('instant', () => {
       assert.equal(read('2026-03-29 03:00', 'Europe/Berlin'), '2026-03-29T01:00:00.000Z');
     });
 
-    it('takes the first of two equal times in autumn', () => {
+    it('uses the first of two equal times in autumn', () => {
       assert.equal(read('2026-10-25 01:59', 'Europe/Berlin'), '2026-10-24T23:59:00.000Z');
       assert.equal(read('2026-10-25 02:30', 'Europe/Berlin'), '2026-10-25T00:30:00.000Z');
       assert.equal(read('2026-10-25 03:00', 'Europe/Berlin'), '2026-10-25T02:00:00.000Z');
@@ -86,14 +86,14 @@ describe('instant', () => {
     it(`rejects '${text}'`, () => {
       assert.throws(() => read(text, 'Europe/Berlin'), {
         code: 'INVALID_ARGUMENT',
-        message: `it must be a Date or a text like '2026-11-01 03:15' or '2026-11-01T03:15:00Z', got '${text}'`,
+        message: `startsAt must be a Date or a text like '2026-11-01 03:15' or '2026-11-01T03:15:00Z', got '${text}'`,
       });
     });
   }
 
-  it('rejects what is neither a date nor text', () => {
+  it('rejects values that are neither a date nor text', () => {
     for (const value of [undefined, null, 0, 1_767_225_600_000, {}, [], new Date(NaN)]) {
-      assert.throws(() => parseInstant(value, 'UTC', 'it'), { code: 'INVALID_ARGUMENT' });
+      assert.throws(() => parseInstant(value, 'UTC', 'startsAt'), { code: 'INVALID_ARGUMENT' });
     }
   });
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { groupBy } from '../../../src/domain/language.js';
 
 describe('groupBy', () => {
-  it('keeps the order of groups and within them', () => {
+  it('keeps the order of the groups and of the items in a group', () => {
     const groups = groupBy(['b1', 'a1', 'b2', 'c1', 'a2'], (item) => item[0]);
     assert.deepEqual(
       [...groups],
@@ -14,5 +14,5 @@ describe('groupBy', () => {
     );
   });
 
-  it('has no groups for no items', () => assert.equal(groupBy([], String).size, 0));
+  it('returns no groups for no items', () => assert.equal(groupBy([], String).size, 0));
 });

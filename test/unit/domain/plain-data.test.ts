@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import mongoose from 'mongoose';
-import { copyPlainData } from '../../../src/domain/plain-data.js';
+import { copyPlainData, MAX_RESULT_BYTES, storedResult } from '../../../src/domain/plain-data.js';
 
 function copyOf(value: unknown): unknown {
   const copied = copyPlainData(value, 'payload');
@@ -13,23 +13,30 @@ function errorsOf(value: unknown): string[] {
 }
 
 function nested(levels: number): unknown {
-  let value: unknown = 'core';
+  let value: unknown = 'innermost';
   for (let i = 0; i < levels; i++) value = i % 2 === 0 ? { inner: value } : [value];
   return value;
 }
 
+const bytes = (value: unknown): number => Buffer.byteLength(value as string);
+
 describe('copyPlainData', () => {
-  describe('keeps exactly', () => {
+  describe('copies exactly', () => {
     for (const [what, value] of Object.entries({
-      'the plain values': [null, true, false, 'text', '', 0, 1.5, -7],
+      'simple values': [null, true, false, 'text', '', 0, 1.5, -7],
       'numbers at the edges': [Infinity, -Infinity, NaN, Number.MAX_SAFE_INTEGER, 5e-324],
       'minus zero': [-0],
       dates: { at: new Date('2026-01-01T00:00:00.123Z') },
       'empty objects and lists': { object: {}, list: [], deep: [{}, []] },
       'NUL in strings': { text: 'a\0b' },
-      'emoji and other pairs': { text: '😀', '😀': 1 },
-      'keys with dots, spaces or nothing': { 'a.b': 1, 'a b': 2, '': 3, a$: 4 },
-      'keys that objects inherit': { constructor: 1, toString: 2, hasOwnProperty: 3, then: 4 },
+      'emoji and other surrogate pairs': { text: '😀', '😀': 1 },
+      'keys with dots or spaces, and the empty key': { 'a.b': 1, 'a b': 2, '': 3, a$: 4 },
+      'keys with the names of inherited properties': {
+        constructor: 1,
+        toString: 2,
+        hasOwnProperty: 3,
+        then: 4,
+      },
       'fifty levels': nested(50),
     })) {
       it(what, () => assert.deepEqual(copyOf(value), value));
@@ -41,8 +48,8 @@ describe('copyPlainData', () => {
     });
 
     it('objects without a prototype', () => {
-      const bare = Object.assign(Object.create(null) as object, { a: 1 });
-      assert.deepEqual(copyOf(bare), { a: 1 });
+      const withoutPrototype = Object.assign(Object.create(null) as object, { a: 1 });
+      assert.deepEqual(copyOf(withoutPrototype), { a: 1 });
     });
 
     it('the same object in two places, which is not a cycle', () => {
@@ -76,11 +83,11 @@ describe('copyPlainData', () => {
       ['a hole in a list', sparse, 'payload[0] is undefined; use null'],
       ['a cycle', cycle, 'payload.list[0].cycle refers back to itself'],
       [
-        'an operator',
+        'a query operator',
         { where: { $gt: '' } },
         "payload.where.$gt has a key that starts with '$', which MongoDB",
       ],
-      ['__proto__ that JSON.parse made', forged, 'payload.a.__proto__ has the key __proto__'],
+      ['__proto__ from JSON.parse', forged, 'payload.a.__proto__ has the key __proto__'],
       ['_bsontype', { _bsontype: 'ObjectId', id: 'x' }, 'payload._bsontype has the key _bsontype'],
       ['NUL in a key', { 'a\0b': 1 }, 'payload.a\0b has a key with a NUL character'],
       ['a lone surrogate', { text: 'a\ud83d' }, 'payload.text has a lone surrogate'],
@@ -98,8 +105,8 @@ describe('copyPlainData', () => {
       ['a promise', { later: Promise.resolve() }, 'payload.later is a Promise; only plain objects'],
       ['an instance of a class', [new Money()], 'payload[0] is a Money; only plain objects'],
       ['an instance of an unnamed class', new (class {})(), 'payload is a object of an unnamed class'],
-      ['a text in its object', { s: new String('x') }, 'payload.s is a String; only plain objects'],
-      ['level fifty-one', nested(51), 'is nested deeper than 50 levels'],
+      ['a String object', { s: new String('x') }, 'payload.s is a String; only plain objects'],
+      ['more than fifty levels', nested(51), 'is nested deeper than 50 levels'],
     ] as const) {
       it(what, () => {
         const errors = errorsOf(value);
@@ -122,13 +129,13 @@ describe('copyPlainData', () => {
     });
   });
 
-  it('ends for a few objects that stand for billions of values', () => {
+  it('stops after a million values, because a few shared objects can stand for billions', () => {
     let value: unknown = 'x';
     for (let i = 0; i < 45; i++) value = [value, value];
     assert.match(errorsOf(value).join(), /exceeds the limit of 1000000 values/);
   });
 
-  it('reads nothing through a prototype', () => {
+  it('does not pollute prototypes', () => {
     copyPlainData(
       JSON.parse('{"__proto__": {"polluted": 1}, "constructor": {"prototype": {"polluted": 1}}}'),
       'p',
@@ -136,7 +143,7 @@ describe('copyPlainData', () => {
     assert.equal(({} as { polluted?: number }).polluted, undefined);
   });
 
-  it('is not affected by later changes of the source', () => {
+  it('makes a copy that later changes of the source do not affect', () => {
     const at = new Date('2026-01-01T00:00:00Z');
     const source = { list: [{ n: 1 }], at, inner: { text: 'before' } };
     const copy = copyOf(source);
@@ -146,5 +153,94 @@ describe('copyPlainData', () => {
     at.setTime(0);
     const expected = { list: [{ n: 1 }], at: new Date('2026-01-01T00:00:00Z'), inner: { text: 'before' } };
     assert.deepEqual(copy, expected);
+  });
+});
+
+describe('storedResult', () => {
+  it('keeps a result of at most 16 KiB as data', () => {
+    const result = { sent: true, at: new Date('2026-01-01T00:00:00Z'), list: [1, 'two', null] };
+    assert.deepEqual(storedResult(result), { result, resultCut: false });
+    for (const plain of [0, false, '', 'text']) {
+      assert.deepEqual(storedResult(plain), { result: plain, resultCut: false });
+    }
+  });
+
+  it('stores null if there is no result', () => {
+    assert.deepEqual(storedResult(undefined), { result: null, resultCut: false });
+    assert.deepEqual(storedResult(null), { result: null, resultCut: false });
+  });
+
+  it('keeps exactly 16 KiB unchanged and truncates a longer result to text', () => {
+    const whole = 'x'.repeat(MAX_RESULT_BYTES - 2);
+    assert.deepEqual(storedResult(whole), { result: whole, resultCut: false });
+    const { result, resultCut } = storedResult(`${whole}x`);
+    assert.equal(resultCut, true);
+    assert.ok(bytes(result) <= MAX_RESULT_BYTES);
+    assert.match(result as string, /^"x+… \(cut\)$/);
+  });
+
+  it('counts bytes, not characters', () => {
+    const { result, resultCut } = storedResult({ text: '€'.repeat(6000) });
+    assert.equal(resultCut, true);
+    assert.ok(bytes(result) <= MAX_RESULT_BYTES && bytes(result) > MAX_RESULT_BYTES - 4);
+  });
+
+  it('stores JSON text if the result cannot be stored as data', () => {
+    class Money {
+      amount = 5;
+    }
+    assert.deepEqual(storedResult({ price: new Money() }), {
+      result: '{"price":{"amount":5}}',
+      resultCut: true,
+    });
+    assert.deepEqual(storedResult({ $set: 1 }), { result: '{"$set":1}', resultCut: true });
+  });
+
+  describe('never throws, so that a completed job does not fail because of', () => {
+    const cycle: Record<string, unknown> = {};
+    cycle['self'] = cycle;
+    const revoked = Proxy.revocable({}, {});
+    revoked.revoke();
+    const throwing = {
+      get [Symbol.toStringTag](): string {
+        throw new Error('no tag');
+      },
+      toJSON() {
+        throw new Error('no JSON');
+      },
+    };
+    const getter = {
+      get x(): never {
+        throw new Error('no x');
+      },
+    };
+    let deep: unknown = [];
+    for (let i = 0; i < 20_000; i++) deep = [deep];
+
+    for (const [what, value] of [
+      ['a cycle', cycle],
+      ['a bigint', 10n],
+      ['a function', () => 1],
+      ['a symbol', Symbol('s')],
+      ['an instance of a class', new URL('http://localhost')],
+      ['a getter that throws', getter],
+      ['an object that throws when it is read', throwing],
+      ['a revoked proxy', revoked.proxy],
+      ['20,000 levels of nesting', deep],
+      ['an invalid date', new Date(NaN)],
+    ] as const) {
+      it(what, () => {
+        const { result, resultCut } = storedResult(value);
+        assert.equal(typeof result, 'string');
+        assert.equal(resultCut, true);
+        assert.ok(bytes(result) <= MAX_RESULT_BYTES);
+      });
+    }
+
+    it('shared values that stand for billions of values', () => {
+      let value: unknown = 'x';
+      for (let i = 0; i < 40; i++) value = [value, value];
+      assert.equal(storedResult(value).resultCut, true);
+    });
   });
 });

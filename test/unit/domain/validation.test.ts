@@ -89,13 +89,13 @@ describe('shapes', () => {
     ['textMap', textMap(() => undefined), [{ a: '' }], [[{ a: 1 }, 'it.a must be a string, got number']]],
   ];
   for (const [title, shape, valid, invalid] of cases) {
-    it(`${title} accepts valid values and explains what is wrong with others`, () => {
+    it(`${title} accepts valid values and explains why others are invalid`, () => {
       for (const value of valid) assert.equal(errorOf(shape, value), '');
       for (const [value, message] of invalid) assert.equal(errorOf(shape, value), message);
     });
   }
 
-  it('convert what they read', () => {
+  it('convert values', () => {
     assert.equal(parse(duration(), '2s', 'it', 'INVALID_ARGUMENT'), 2000);
     assert.deepEqual(parse(oneOrMore(integer(0, 9), 3), 5, 'it', 'INVALID_ARGUMENT'), [5]);
     assert.deepEqual(
@@ -173,7 +173,7 @@ describe('shapes', () => {
     assert.throws(() => read(integer(1, 5), '1e0'), /got '1e0'/);
   });
 
-  it('find what is wrong with a stored document, which may have other fields', () => {
+  it('check a stored document, which may have other fields', () => {
     const fields = { n: integer(1, 5), at: nullable(flag) };
     assert.deepEqual(collectErrors(fields, { n: 1, at: null, other: true }), []);
     assert.deepEqual(collectErrors(fields, { n: 1 }), ['at must be true or false, got undefined']);

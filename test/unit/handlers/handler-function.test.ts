@@ -11,7 +11,7 @@ describe('taskTypeOf', () => {
     assert.equal(taskTypeOf(Minified), 'sendEmail');
   });
 
-  it('rejects a class with neither', () => {
+  it('rejects a class that has neither', () => {
     class WithEmpty {
       static taskType = '';
     }
@@ -24,7 +24,7 @@ describe('taskTypeOf', () => {
 
 describe('isHandlerClass', () => {
   it('is true only for classes that can handle jobs, not for names, functions and objects', () => {
-    const can = [
+    const handlerClasses = [
       class {
         static handle(): void {}
       },
@@ -37,7 +37,7 @@ describe('isHandlerClass', () => {
         }
       },
     ];
-    for (const value of can) assert.equal(isHandlerClass(value), true);
+    for (const value of handlerClasses) assert.equal(isHandlerClass(value), true);
     const handle = (): number => 1;
     for (const value of ['emails', handle, function old() {}, { handle }, class {}, null, undefined]) {
       assert.equal(isHandlerClass(value), false);

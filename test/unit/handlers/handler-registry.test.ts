@@ -49,15 +49,15 @@ describe('HandlerRegistry', () => {
     });
 
     it('the execute of an instance, which receives the job', async () => {
-      const given: unknown[] = [];
+      const received: unknown[] = [];
       class Old {
         execute(...args: unknown[]): boolean {
-          given.push(this instanceof Old, ...args);
+          received.push(this instanceof Old, ...args);
           return true;
         }
       }
       assert.equal(await run(Old), undefined);
-      assert.deepEqual(given, [true, job]);
+      assert.deepEqual(received, [true, job]);
     });
 
     it('an error that lists what is possible', () => {
@@ -101,14 +101,14 @@ describe('HandlerRegistry', () => {
     assert.equal(await run(Derived), 'inherited');
   });
 
-  for (const [what, answer] of [
+  for (const [label, returned] of [
     ['false', false],
     ['a promise of false', Promise.resolve(false)],
   ] as const) {
-    it(`treats ${what} from execute as a failure [Y11]`, async () => {
+    it(`treats ${label} from execute as a failure [Y11]`, async () => {
       class Old {
         execute(): unknown {
-          return answer;
+          return returned;
         }
       }
       await assert.rejects(async () => run(Old), { code: 'JOB_RETURNED_FALSE' });
@@ -127,7 +127,7 @@ describe('HandlerRegistry', () => {
     }
   });
 
-  it('has only what was registered', () => {
+  it('has only handlers that were registered', () => {
     for (const name of ['constructor', 'toString', '__proto__', 'hasOwnProperty']) {
       assert.equal(registry.get(name), undefined);
       const handler = (): string => name;
@@ -145,7 +145,7 @@ describe('HandlerRegistry', () => {
     assert.equal(registry.get('work')?.run, handler);
   });
 
-  it('rejects invalid names and options, and registers nothing then', () => {
+  it('rejects invalid names and options without registering anything', () => {
     for (const name of ['', 'a@b', { $ne: 1 }, undefined]) {
       assert.throws(() => registry.register(name, () => 1), { code: 'INVALID_ARGUMENT' });
     }

@@ -9,10 +9,12 @@ import {
 } from '../../../src/handlers/hooks.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
 import { aJobContext } from '../../support/handlers/job-context.js';
+import { throwing } from '../../support/handlers/recording-definition.js';
 
 const NOTHING: HandlerHooks = { when: [], skip: [], before: [], onSuccess: [], onError: [], after: [] };
 const job = aJobContext();
-/** Runs the hooks that follow a handler, and returns what they threw. */
+
+/** Runs the hooks that follow a handler and returns the errors they threw. */
 async function runAfterHooks(
   hooks: HandlerHooks,
   outcome: Outcome,
@@ -25,39 +27,39 @@ async function runAfterHooks(
 }
 
 describe('findSkipReason', () => {
-  const asked: string[] = [];
-  const says = (name: string, answer: boolean) => (): boolean => {
-    asked.push(name);
-    return answer;
+  const evaluated: string[] = [];
+  const filter = (name: string, result: boolean) => (): boolean => {
+    evaluated.push(name);
+    return result;
   };
 
   beforeEach(() => {
-    asked.length = 0;
+    evaluated.length = 0;
   });
 
-  it('is null without filters [J4]', async () => {
+  it('returns undefined without filters [J4]', async () => {
     assert.equal(await findSkipReason(NOTHING, null, job), undefined);
   });
 
-  it('evaluates when filters until one is false [J4]', async () => {
-    const when = [says('a', true), says('b', false), says('c', true)];
+  it('evaluates when() filters until one is false [J4]', async () => {
+    const when = [filter('a', true), filter('b', false), filter('c', true)];
     assert.equal(await findSkipReason({ ...NOTHING, when }, null, job), 'when() number 2 is false');
-    assert.deepEqual(asked, ['a', 'b']);
+    assert.deepEqual(evaluated, ['a', 'b']);
   });
 
-  it('evaluates skip filters until one is true [J4]', async () => {
-    const skip = [says('a', false), says('b', true), says('c', true)];
+  it('evaluates skip() filters until one is true [J4]', async () => {
+    const skip = [filter('a', false), filter('b', true), filter('c', true)];
     assert.equal(await findSkipReason({ ...NOTHING, skip }, null, job), 'skip() number 2 is true');
-    assert.deepEqual(asked, ['a', 'b']);
+    assert.deepEqual(evaluated, ['a', 'b']);
   });
 
-  it('evaluates every when before any skip [J4]', async () => {
-    const around = { ...NOTHING, when: [says('w1', true), says('w2', true)], skip: [says('s1', false)] };
-    assert.equal(await findSkipReason(around, null, job), undefined);
-    assert.deepEqual(asked, ['w1', 'w2', 's1']);
+  it('evaluates every when() before any skip() [J4]', async () => {
+    const hooks = { ...NOTHING, when: [filter('w1', true), filter('w2', true)], skip: [filter('s1', false)] };
+    assert.equal(await findSkipReason(hooks, null, job), undefined);
+    assert.deepEqual(evaluated, ['w1', 'w2', 's1']);
   });
 
-  it('names a filter that has a name [J4]', async () => {
+  it('includes the name of a filter that has one [J4]', async () => {
     function isProduction(): boolean {
       return false;
     }
@@ -104,20 +106,20 @@ describe('AfterHooks', () => {
     [{ kind: 'givenBack' }, ['after']],
   ];
   for (const [outcome, expected] of OUTCOMES) {
-    it(`after an attempt that was ${outcome.kind} runs ${expected.join(', ')} [J5]`, async () => {
+    it(`runs ${expected.join(', ')} after the outcome ${outcome.kind} [J5]`, async () => {
       const calls: [string, unknown[]][] = [];
-      const note =
+      const record =
         (name: string) =>
         (...args: unknown[]): number =>
           calls.push([name, args]);
-      const around = {
+      const hooks = {
         ...NOTHING,
-        before: [note('before')],
-        onSuccess: [note('onSuccess')],
-        onError: [note('onError')],
-        after: [note('after')],
+        before: [record('before')],
+        onSuccess: [record('onSuccess')],
+        onError: [record('onError')],
+        after: [record('after')],
       };
-      assert.deepEqual(await runAfterHooks(around, outcome, { n: 1 }, job), []);
+      assert.deepEqual(await runAfterHooks(hooks, outcome, { n: 1 }, job), []);
       const args = { onSuccess: [{ n: 1 }, job, 7], onError: [error, { n: 1 }, job], after: [{ n: 1 }, job] };
       assert.deepEqual(
         calls,
@@ -126,19 +128,19 @@ describe('AfterHooks', () => {
     });
   }
 
-  it('runs hooks of a kind one after the other, in the order they were added [J5]', async () => {
+  it('runs hooks of the same kind one after the other, in the order they were added [J5]', async () => {
     const calls: string[] = [];
     const slow = (name: string) => async (): Promise<void> => {
       calls.push(`${name} starts`);
       await flushEventLoop(2);
       calls.push(`${name} ends`);
     };
-    const around = {
+    const hooks = {
       ...NOTHING,
       onSuccess: [slow('one'), slow('two')],
       after: [slow('three'), slow('four')],
     };
-    assert.deepEqual(await runAfterHooks(around, { kind: 'completed', result: 1 }, null, job), []);
+    assert.deepEqual(await runAfterHooks(hooks, { kind: 'completed', result: 1 }, null, job), []);
     assert.deepEqual(
       calls,
       ['one', 'two', 'three', 'four'].flatMap((name) => [`${name} starts`, `${name} ends`]),
@@ -147,10 +149,7 @@ describe('AfterHooks', () => {
 
   it('reports a hook that throws and runs the others [J5]', async () => {
     const calls: string[] = [];
-    const throwing = (what: unknown) => (): never => {
-      throw what;
-    };
-    const around = {
+    const hooks = {
       ...NOTHING,
       onError: [
         throwing(new Error('first')),
@@ -159,7 +158,7 @@ describe('AfterHooks', () => {
       ],
       after: [throwing('text'), () => calls.push('last')],
     };
-    const errors = await runAfterHooks(around, { kind: 'failed', error }, null, job);
+    const errors = await runAfterHooks(hooks, { kind: 'failed', error }, null, job);
     assert.deepEqual(calls, ['second', 'last']);
     assert.deepEqual(
       errors.map(({ hook, error: { message } }) => [hook, message]),
@@ -173,40 +172,28 @@ describe('AfterHooks', () => {
 
   it('names the hook that has not ended yet [J5]', async () => {
     const current: (string | undefined)[] = [];
-    const note = async (): Promise<void> => {
+    const hook = async (): Promise<void> => {
       current.push(after.current);
       await flushEventLoop(1);
       if (current.length === 1) throw new Error('no');
     };
-    const hooks = { ...NOTHING, onSuccess: [note, note], after: [note] };
+    const hooks = { ...NOTHING, onSuccess: [hook, hook], after: [hook] };
     const after = new AfterHooks(hooks, { kind: 'completed', result: 1 }, null, job);
     await after.run();
     assert.deepEqual([...current, after.current], ['onSuccess', 'onSuccess', 'after', undefined]);
   });
 
   it('never rejects, whatever is thrown [J5]', async () => {
-    const refuse = (): never => {
-      throw new Error('no');
-    };
+    const fail = throwing(new Error('no'));
     const revoked = Proxy.revocable({}, {});
     revoked.revoke();
     const reported: Error[] = [];
-    for (const thrown of [
-      undefined,
-      null,
-      Symbol('s'),
-      revoked.proxy,
-      { toString: refuse, toJSON: refuse },
-    ]) {
-      const after = [
-        (): never => {
-          throw thrown as Error;
-        },
-      ];
+    for (const thrown of [undefined, null, Symbol('s'), revoked.proxy, { toString: fail, toJSON: fail }]) {
+      const after = [throwing(thrown)];
       const errors = await runAfterHooks({ ...NOTHING, after }, { kind: 'givenBack' }, null, job);
-      reported.push(...errors.map(({ error: problem }) => problem));
+      reported.push(...errors.map(({ error: thrownError }) => thrownError));
     }
     assert.equal(reported.length, 5);
-    for (const problem of reported) assert.ok(problem instanceof Error);
+    for (const one of reported) assert.ok(one instanceof Error);
   });
 });

@@ -5,7 +5,7 @@ import { applySchema } from '../../../src/handlers/payload.js';
 const schema = z.object({ to: z.string(), copies: z.array(z.object({ count: z.number() })) });
 
 describe('applySchema', () => {
-  it('gives what the schema makes of the payload', async () => {
+  it('returns the payload as the schema transforms it', async () => {
     const transforming = z.object({ n: z.string().transform(Number), extra: z.string().default('none') });
     assert.deepEqual(await applySchema('work', transforming, { n: '7' }), { n: 7, extra: 'none' });
   });
@@ -16,7 +16,7 @@ describe('applySchema', () => {
     await assert.rejects(applySchema('work', async, 'bad'), { message: /payload: is not good/ });
   });
 
-  it('names every fault and where it is', async () => {
+  it('reports every problem with its path', async () => {
     await assert.rejects(applySchema('work', schema, { to: 1, copies: [{ count: 1 }, { count: 'two' }] }), {
       code: 'INVALID_PAYLOAD',
       message: [
@@ -27,7 +27,7 @@ describe('applySchema', () => {
     });
   });
 
-  it('reads paths as Standard Schema allows to write them', async () => {
+  it('formats every kind of path that Standard Schema allows', async () => {
     const validate = (): {
       issues: { message: string; path?: (PropertyKey | { key: PropertyKey })[] }[];
     } => ({

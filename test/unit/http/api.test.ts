@@ -7,12 +7,12 @@ import { ManualClock } from '../../support/manual-clock.js';
 
 describe('withRequestSignal', () => {
   let response: ServerResponse;
-  let stops: AbortController;
+  let stopping: AbortController;
   let clock: ManualClock;
 
   beforeEach(() => {
     response = new ServerResponse(new IncomingMessage(new Socket()));
-    stops = new AbortController();
+    stopping = new AbortController();
     clock = new ManualClock();
   });
 
@@ -22,11 +22,11 @@ describe('withRequestSignal', () => {
   };
 
   function run<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    return withRequestSignal({ response, stopping: stops.signal, timeoutMs: 30_000, clock }, work);
+    return withRequestSignal({ response, stopping: stopping.signal, timeoutMs: 30_000, clock }, work);
   }
 
   const countListeners = (): number =>
-    getEventListeners(stops.signal, 'abort').length + response.listenerCount('close');
+    getEventListeners(stopping.signal, 'abort').length + response.listenerCount('close');
 
   it('removes all its listeners, whether the work succeeds or fails', async () => {
     const before = countListeners();
@@ -47,12 +47,12 @@ describe('withRequestSignal', () => {
 
   it('aborts when the worker stops, even before the work begins', async () => {
     const work = run(untilAborted);
-    stops.abort();
+    stopping.abort();
     assert.equal(await work, 'aborted');
     assert.equal(await run(untilAborted), 'aborted');
   });
 
-  it('aborts when the time is up', async () => {
+  it('aborts after the timeout', async () => {
     const work = run(untilAborted);
     clock.advance(30_000);
     assert.equal(await work, 'aborted');

@@ -35,7 +35,7 @@ describe('toReadiness', () => {
     assert.deepEqual(reasons({ loopLag: 2000, sinceGoodCycle: 30_000 }), []);
   });
 
-  it('names every reason why it is not [F7]', () => {
+  it('lists every reason why the worker is not ready [F7]', () => {
     const all = reasons({ isConnected: false, loopLag: 2500.4, sinceGoodCycle: 31_000 });
     assert.deepEqual(all, [
       'MongoDB cannot be reached, or has no primary',
@@ -45,11 +45,11 @@ describe('toReadiness', () => {
     assert.deepEqual(reasons({ sinceGoodCycle: null }), ['no database request has succeeded yet']);
   });
 
-  it('gives only one reason when the worker is not running', () => {
+  it('has only one reason if the worker is not running', () => {
     for (const state of ['Stopped', 'Starting', 'Stopping', 'Error'] as const) {
-      const answer = toReadiness(health({ state, isConnected: false, sinceGoodCycle: null }), LIMITS);
+      const readiness = toReadiness(health({ state, isConnected: false, sinceGoodCycle: null }), LIMITS);
       assert.deepEqual(
-        [answer.status, answer.reasons],
+        [readiness.status, readiness.reasons],
         ['not ready', [`the worker is ${state}, not Running`]],
       );
     }

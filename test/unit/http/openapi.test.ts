@@ -7,7 +7,7 @@ import type { JsonSchema } from '../../../src/domain/validation.js';
 
 describe('request schemas', () => {
   const find = (operationId: string): (typeof ROUTES)[number] => {
-    const route = ROUTES.find((one) => one.operationId === operationId);
+    const route = ROUTES.find((candidate) => candidate.operationId === operationId);
     assert.ok(route, operationId);
     return route;
   };

@@ -12,11 +12,11 @@ describe('toProblem', () => {
     assert.equal(statusOf('INVALID_PAYLOAD'), 422);
     assert.equal(statusOf('MONGODB_UNREACHABLE'), 503);
     assert.equal(statusOf('QUERY_TOO_SLOW'), 503);
-    assert.deepEqual(toProblem(new HttpProblem(421, 'WRONG_HOST', 'which?'), 'r1').problem, {
+    assert.deepEqual(toProblem(new HttpProblem(421, 'WRONG_HOST', 'unknown host'), 'r1').problem, {
       type: 'urn:chronos:problem:WRONG_HOST',
       title: 'Wrong host',
       status: 421,
-      detail: 'which?',
+      detail: 'unknown host',
       code: 'WRONG_HOST',
       requestId: 'r1',
     });
@@ -38,9 +38,9 @@ describe('Tokens', () => {
   const tokens = new Tokens('operate-operate-operate', 'read-read-read-read');
 
   it('identifies a token by its role and a fingerprint, not by the token itself', () => {
-    const operator = tokens.identify('Bearer operate-operate-operate');
-    assert.equal(operator?.role, 'operate');
-    assert.match(operator?.who ?? '', /^operate:[0-9a-f]{8}$/);
+    const identity = tokens.identify('Bearer operate-operate-operate');
+    assert.equal(identity?.role, 'operate');
+    assert.match(identity?.who ?? '', /^operate:[0-9a-f]{8}$/);
     assert.equal(tokens.identify('Bearer read-read-read-read')?.role, 'read');
     for (const wrong of [
       undefined,
@@ -53,7 +53,7 @@ describe('Tokens', () => {
       assert.equal(tokens.identify(wrong), undefined, wrong);
   });
 
-  it('without any configured token, everybody may read', () => {
+  it('allows reading without a token if none is configured', () => {
     const none = new Tokens(undefined, undefined);
     assert.equal(none.identify(undefined)?.role, 'read');
     assert.equal(none.identify('Bearer anything-at-all'), undefined);

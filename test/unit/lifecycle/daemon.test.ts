@@ -9,15 +9,15 @@ import { flushEventLoop } from '../../support/flush-event-loop.js';
 const MINUTE = 60_000;
 const START = Date.parse('2026-03-28T11:59:07.123Z');
 
-/** Time passes when somebody sleeps; timers may be early or late by some milliseconds. */
-class RunningClock implements Clock {
+/** A clock on which a sleep ends immediately and moves the time forward; timers may be early or late. */
+class SimulatedClock implements Clock {
   readonly sleeps: number[] = [];
   #now = START;
-  #passed = 0;
-  readonly #error: (ms: number) => number;
+  #monotonic = 0;
+  readonly #timerError: (ms: number) => number;
 
-  constructor(error: (ms: number) => number = () => 0) {
-    this.#error = error;
+  constructor(timerError: (ms: number) => number = () => 0) {
+    this.#timerError = timerError;
   }
 
   now(): Date {
@@ -25,22 +25,22 @@ class RunningClock implements Clock {
   }
 
   monotonic(): number {
-    return this.#passed;
+    return this.#monotonic;
   }
 
   async sleep(ms: number, signal?: AbortSignal): Promise<void> {
     if (ms <= 0 || signal?.aborted === true) return;
     this.sleeps.push(ms);
-    this.pass(ms + this.#error(ms));
+    this.advance(ms + this.#timerError(ms));
   }
 
-  pass(ms: number): void {
+  advance(ms: number): void {
     this.#now += ms;
-    this.#passed += ms;
+    this.#monotonic += ms;
   }
 
-  /** As if the clock of the server was corrected. */
-  set(ms: number): void {
+  /** Corrects the wall clock without any time passing. */
+  adjust(ms: number): void {
     this.#now += ms;
   }
 }
@@ -52,48 +52,48 @@ interface Observed {
   overruns: Parameters<TickOptions['onOverrun']>[0][];
 }
 
-/** Runs that many ticks; `work` returns how long each takes. */
+/** Runs a number of ticks; `work` returns the duration of each. */
 async function observe(
-  clock: RunningClock,
+  clock: SimulatedClock,
   ticks: number,
   work: (tick: number) => number = () => 0,
   options: Partial<TickOptions> = {},
 ): Promise<Observed> {
-  const over = new AbortController();
-  const seen: Omit<Observed, 'report'> = { starts: [], ends: [], overruns: [] };
+  const stopping = new AbortController();
+  const observed: Omit<Observed, 'report'> = { starts: [], ends: [], overruns: [] };
   const report = await runTicks({
     clock,
     interval: MINUTE,
     maxOverruns: Infinity,
-    signal: over.signal,
-    onOverrun: (overrun) => seen.overruns.push(overrun),
+    signal: stopping.signal,
+    onOverrun: (overrun) => observed.overruns.push(overrun),
     tick: async () => {
-      seen.starts.push(clock.now().getTime());
-      clock.pass(work(seen.starts.length));
-      seen.ends.push(clock.now().getTime());
-      if (seen.starts.length === ticks) over.abort();
+      observed.starts.push(clock.now().getTime());
+      clock.advance(work(observed.starts.length));
+      observed.ends.push(clock.now().getTime());
+      if (observed.starts.length === ticks) stopping.abort();
     },
     ...options,
   });
-  return { report, ...seen };
+  return { report, ...observed };
 }
 
-/** The first tick at once, the others on the whole minutes that follow. */
+/** The first tick immediately, the others at the following full minutes. */
 function everyMinuteFrom(start: number, ticks: number): number[] {
   const first = Math.ceil(start / MINUTE) * MINUTE;
   return [start, ...Array.from({ length: ticks - 1 }, (_, index) => first + index * MINUTE)];
 }
 
 describe('runTicks()', () => {
-  it('ticks at once and then on every whole minute, 10,000 times, without drift [Y2]', async () => {
-    const { starts, report } = await observe(new RunningClock(), 10_000);
+  it('ticks immediately and then at every full minute, 10,000 times, without drift [Y2]', async () => {
+    const { starts, report } = await observe(new SimulatedClock(), 10_000);
     assert.deepEqual(starts, everyMinuteFrom(START, 10_000));
     assert.deepEqual(report, { ticks: 10_000, overruns: 0, reason: 'stopped' });
   });
 
   it('does not drift, however much of the interval each of 10,000 ticks takes [Y2]', async () => {
     const random = seededRandom(1);
-    const { starts, overruns } = await observe(new RunningClock(), 10_000, (tick) =>
+    const { starts, overruns } = await observe(new SimulatedClock(), 10_000, (tick) =>
       Math.floor(random() * (tick === 1 ? 1000 : MINUTE - 1)),
     );
     assert.deepEqual(starts, everyMinuteFrom(START, 10_000));
@@ -102,14 +102,14 @@ describe('runTicks()', () => {
 
   it('never ticks early or twice when timers fire early [Y2]', async () => {
     const random = seededRandom(2);
-    const early = new RunningClock((ms) => -Math.floor(random() * Math.min(ms, 40)));
+    const early = new SimulatedClock((ms) => -Math.floor(random() * Math.min(ms, 40)));
     const { starts } = await observe(early, 10_000, () => Math.floor(random() * 500));
     assert.deepEqual(starts, everyMinuteFrom(START, 10_000));
   });
 
   it('does not accumulate the delays of late timers [Y2]', async () => {
     const random = seededRandom(3);
-    const late = new RunningClock(() => Math.floor(random() * 90));
+    const late = new SimulatedClock(() => Math.floor(random() * 90));
     const { starts } = await observe(late, 10_000, () => Math.floor(random() * 500));
     const targets = everyMinuteFrom(START, 10_000);
     const errors = starts.map((start, index) => start - targets[index]!);
@@ -117,16 +117,16 @@ describe('runTicks()', () => {
   });
 
   it('never sleeps longer than the interval when nothing overruns [Y2]', async () => {
-    const clock = new RunningClock();
+    const clock = new SimulatedClock();
     await observe(clock, 10_000, () => 10);
     assert.ok(Math.max(...clock.sleeps) <= MINUTE, String(Math.max(...clock.sleeps)));
   });
 
-  it('stays on the whole minute when many of 10,000 ticks overrun, some by several intervals [Y2]', async () => {
+  it('returns to full minutes when many of 10,000 ticks overrun, some by several intervals [Y2]', async () => {
     const random = seededRandom(4);
     const duration = (): number =>
       Math.floor(random() < 0.3 ? MINUTE * (1 + 3 * random()) : (MINUTE / 2) * random());
-    const { starts, ends, overruns, report } = await observe(new RunningClock(), 10_000, duration);
+    const { starts, ends, overruns, report } = await observe(new SimulatedClock(), 10_000, duration);
     let expected = 0;
     for (let index = 1; index < starts.length; index++) {
       const due = (Math.floor(starts[index - 1]! / MINUTE) + 1) * MINUTE;
@@ -139,18 +139,18 @@ describe('runTicks()', () => {
     assert.ok(expected > 2000, String(expected));
   });
 
-  it('waits until the next minute and not longer, whatever ticks take and timers do [Y2]', async () => {
-    const durations = fc.array(fc.nat(3 * MINUTE), { minLength: 5, maxLength: 60 });
-    const errors = fc.array(fc.integer({ min: -300, max: 300 }), { minLength: 1, maxLength: 30 });
+  it('waits exactly until the next minute, whatever the durations and timer errors are [Y2]', async () => {
+    const tickDurations = fc.array(fc.nat(3 * MINUTE), { minLength: 5, maxLength: 60 });
+    const timerErrors = fc.array(fc.integer({ min: -300, max: 300 }), { minLength: 1, maxLength: 30 });
     await fc.assert(
-      fc.asyncProperty(durations, errors, async (takes, wrong) => {
+      fc.asyncProperty(tickDurations, timerErrors, async (durations, errors) => {
         let timers = 0;
-        const clock = new RunningClock((ms) => Math.max(-ms + 1, wrong[timers++ % wrong.length]!));
-        const { starts, ends } = await observe(clock, takes.length, (tick) => takes[tick - 1]!);
+        const clock = new SimulatedClock((ms) => Math.max(-ms + 1, errors[timers++ % errors.length]!));
+        const { starts, ends } = await observe(clock, durations.length, (tick) => durations[tick - 1]!);
         for (let index = 1; index < starts.length; index++) {
           const due = (Math.floor(starts[index - 1]! / MINUTE) + 1) * MINUTE;
           const late = starts[index]! - Math.max(due, ends[index - 1]!);
-          // It waits for the next minute unless that has begun: late by its timer at most, and never early.
+          // Never early, and late only by the error of the timer, if it had to wait at all.
           assert.ok(late >= 0 && late <= (ends[index - 1]! < due ? 300 : 0), `tick ${index + 1}: ${late}`);
         }
       }),
@@ -159,9 +159,9 @@ describe('runTicks()', () => {
   });
 
   it('ticks once per minute when the clock is corrected backwards [Y2]', async () => {
-    const clock = new RunningClock();
+    const clock = new SimulatedClock();
     const { starts } = await observe(clock, 4, (tick) => {
-      if (tick === 2) clock.set(-2000);
+      if (tick === 2) clock.adjust(-2000);
       return 50;
     });
     const minutes = starts.map((start) => Math.floor(start / MINUTE));
@@ -173,14 +173,14 @@ describe('runTicks()', () => {
 
   it('follows a manual clock [Y2]', async () => {
     const clock = new ManualClock('2026-01-01T00:00:30Z');
-    const over = new AbortController();
+    const stopping = new AbortController();
     const starts: string[] = [];
     const daemon = runTicks({
       clock,
       interval: MINUTE,
       maxOverruns: Infinity,
-      signal: over.signal,
-      onOverrun: () => assert.fail('nothing overran'),
+      signal: stopping.signal,
+      onOverrun: () => assert.fail('unexpected overrun'),
       tick: async () => void starts.push(clock.now().toISOString().slice(14, 19)),
     });
     await flushEventLoop();
@@ -189,32 +189,32 @@ describe('runTicks()', () => {
       await flushEventLoop();
     }
     assert.deepEqual(starts, ['00:30', '01:00', '02:00']);
-    over.abort();
+    stopping.abort();
     assert.equal((await daemon).reason, 'stopped');
     assert.equal(clock.sleepers, 0);
   });
 });
 
 describe('runTicks() with overruns', () => {
-  /** From a start on the minute, so that every interval is a whole one. */
-  async function passes(...durations: number[]): Promise<Observed> {
-    const clock = new RunningClock();
-    clock.pass(MINUTE - (START % MINUTE));
-    return observe(clock, durations.length, (tick) => durations[tick - 1]! * MINUTE);
+  /** Starts on a full minute; the durations are in minutes. */
+  async function observeTicks(durations: number[], options: Partial<TickOptions> = {}): Promise<Observed> {
+    const clock = new SimulatedClock();
+    clock.advance(MINUTE - (START % MINUTE));
+    return observe(clock, durations.length, (tick) => durations[tick - 1]! * MINUTE, options);
   }
 
   it('reports each overrun: which tick, how late, how many in a row [Y2]', async () => {
-    const { overruns, report } = await passes(0.5, 1.25, 1, 0.5, 0.5);
+    const { overruns, report } = await observeTicks([0.5, 1.25, 1, 0.5, 0.5]);
     assert.deepEqual(overruns, [
       { tick: 2, late: MINUTE / 4, inARow: 1 },
-      // It began a quarter late and took a whole interval: it missed its own target too.
+      // It started a quarter late and took a whole interval, so it is an overrun too.
       { tick: 3, late: MINUTE / 4, inARow: 2 },
     ]);
     assert.deepEqual(report, { ticks: 5, overruns: 2, reason: 'stopped' });
   });
 
-  it('does not repeat missed ticks: one follows at once, the next on the minute [Y2]', async () => {
-    const { starts, overruns } = await passes(0, 5.5, 0, 0);
+  it('drops missed ticks: one tick follows immediately, the next at the full minute [Y2]', async () => {
+    const { starts, overruns } = await observeTicks([0, 5.5, 0, 0]);
     const [first = 0, ...others] = starts.map((start) => start / MINUTE);
     assert.deepEqual(
       others.map((start) => start - first),
@@ -223,8 +223,8 @@ describe('runTicks() with overruns', () => {
     assert.equal(overruns.length, 1);
   });
 
-  it('resets the count of overruns in a row after a tick in time [Y2]', async () => {
-    const { overruns, report } = await passes(2, 2, 0, 2, 2, 0, 2, 2, 0);
+  it('resets the count of overruns in a row after a tick without one [Y2]', async () => {
+    const { overruns, report } = await observeTicks([2, 2, 0, 2, 2, 0, 2, 2, 0]);
     assert.deepEqual(
       overruns.map(({ inARow }) => inARow),
       [1, 2, 1, 2, 1, 2],
@@ -233,59 +233,54 @@ describe('runTicks() with overruns', () => {
   });
 
   it('ends after maxOverruns in a row and not earlier [Y2]', async () => {
-    const clock = new RunningClock();
-    clock.pass(MINUTE - (START % MINUTE));
     const durations = [2, 2, 0, 2, 2, 0, 2, 2, 2, 0];
-    const { report, overruns, starts } = await observe(
-      clock,
-      durations.length,
-      (tick) => durations[tick - 1]! * MINUTE,
-      { maxOverruns: 3 },
-    );
+    const { report, overruns, starts } = await observeTicks(durations, { maxOverruns: 3 });
     assert.deepEqual(report, { ticks: 9, overruns: 7, reason: 'overruns' });
     assert.equal(overruns.at(-1)?.inARow, 3);
     assert.equal(starts.length, 9);
   });
 
-  it('does not count a short tick that began just before the minute [Y2]', async () => {
-    const clock = new RunningClock();
-    clock.pass(MINUTE - (START % MINUTE) - 500);
+  it('does not count a short tick that started just before the full minute [Y2]', async () => {
+    const clock = new SimulatedClock();
+    clock.advance(MINUTE - (START % MINUTE) - 500);
     const { report, starts } = await observe(clock, 3, () => 1000, { maxOverruns: 1 });
     assert.deepEqual(report, { ticks: 3, overruns: 0, reason: 'stopped' }, `ticks at ${starts.join(', ')}`);
   });
 
   it('never ends by default [Y2]', async () => {
-    const { report } = await observe(new RunningClock(), 1000, () => 3 * MINUTE);
+    const { report } = await observe(new SimulatedClock(), 1000, () => 3 * MINUTE);
     assert.deepEqual(report, { ticks: 1000, overruns: 999, reason: 'stopped' });
   });
 });
 
 describe('runTicks() when stopped', () => {
-  it('ends at once during a sleep and leaves no timer [Y2]', async () => {
+  it('ends immediately during a sleep and leaves no timer [Y2]', async () => {
     const clock = new ManualClock();
-    const over = new AbortController();
+    const stopping = new AbortController();
     let ticks = 0;
     const daemon = runTicks({
-      ...{ clock, interval: MINUTE, maxOverruns: 1, signal: over.signal },
-      onOverrun: () => assert.fail('nothing overran'),
+      ...{ clock, interval: MINUTE, maxOverruns: 1, signal: stopping.signal },
+      onOverrun: () => assert.fail('unexpected overrun'),
       tick: async () => {
         ticks++;
       },
     });
     await flushEventLoop();
-    over.abort();
+    stopping.abort();
     assert.deepEqual(await daemon, { ticks, overruns: 0, reason: 'stopped' });
     assert.deepEqual([ticks, clock.sleepers], [1, 0]);
   });
 
   it('waits for the current tick and does not count it as an overrun [Y2]', async () => {
-    const { report, overruns } = await observe(new RunningClock(), 1, () => 10 * MINUTE, { maxOverruns: 1 });
+    const { report, overruns } = await observe(new SimulatedClock(), 1, () => 10 * MINUTE, {
+      maxOverruns: 1,
+    });
     assert.deepEqual(report, { ticks: 1, overruns: 0, reason: 'stopped' });
     assert.deepEqual(overruns, []);
   });
 
-  it('does not tick at all if it was stopped before [Y2]', async () => {
-    const { report } = await observe(new RunningClock(), 1, () => 0, { signal: AbortSignal.abort() });
+  it('does not tick at all if it is already stopped [Y2]', async () => {
+    const { report } = await observe(new SimulatedClock(), 1, () => 0, { signal: AbortSignal.abort() });
     assert.deepEqual(report, { ticks: 0, overruns: 0, reason: 'stopped' });
   });
 });

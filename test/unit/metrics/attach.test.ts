@@ -4,6 +4,7 @@ import { attachMetrics, type Metrics } from '../../../src/metrics/attach.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
 import type { QueueBacklog } from '../../../src/store/jobs/counts.js';
 import { parseMetrics } from '../../support/metrics-text.js';
+import { flushEventLoop } from '../../support/flush-event-loop.js';
 import { ManualClock } from '../../support/manual-clock.js';
 
 const LOAD: WorkerLoad = {
@@ -18,20 +19,20 @@ describe('attachMetrics', () => {
   let bus: EventBus;
   let clock: ManualClock;
   let metrics: Metrics;
-  let looks: number;
+  let queries: number;
   let backlog: () => Promise<QueueBacklog[]>;
 
   beforeEach(() => {
     bus = new EventBus();
     clock = new ManualClock();
-    looks = 0;
+    queries = 0;
     backlog = async () => [{ queue: 'mail', waiting: 30, oldest: clock.now(), age: 9000 }];
     const observed = {
       on: bus.on.bind(bus),
       off: bus.off.bind(bus),
       state: 'Running' as const,
       load: LOAD,
-      backlog: () => (looks++, backlog()),
+      backlog: () => (queries++, backlog()),
     };
     metrics = attachMetrics(observed, { clock, labels: { cluster: 'blue' } });
   });
@@ -44,12 +45,13 @@ describe('attachMetrics', () => {
     return [...families.values()]
       .flatMap(({ samples }) => samples)
       .find(
-        (one) => one.name === name && Object.entries(labels).every(([key, text]) => one.labels[key] === text),
+        (sample) =>
+          sample.name === name && Object.entries(labels).every(([key, text]) => sample.labels[key] === text),
       )?.value;
   }
 
-  const complete = (more: object = {}): void =>
-    bus.emit('job:complete', { ...attempt, result: null, duration: 20, ...more });
+  const complete = (changes: object = {}): void =>
+    bus.emit('job:complete', { ...attempt, result: null, duration: 20, ...changes });
 
   it('adds the configured labels to every sample and rejects invalid labels', async () => {
     for (const { samples } of parseMetrics(await metrics.text()).values())
@@ -61,11 +63,11 @@ describe('attachMetrics', () => {
 
   it('labels unknown task types and queues as `other`', async () => {
     complete();
-    for (let i = 0; i < 50; i++) complete({ taskType: `foreign-${i}`, queue: `elsewhere-${i}` });
+    for (let i = 0; i < 50; i++) complete({ taskType: `unknown-${i}`, queue: `unknown-${i}` });
     assert.equal(await value('chronos_jobs_total', { task_type: 'send', outcome: 'completed' }), 1);
     assert.equal(await value('chronos_jobs_total', { task_type: 'other', outcome: 'completed' }), 50);
     assert.equal(await value('chronos_queue_finished_jobs_total', { queue: 'other' }), 50);
-    assert.doesNotMatch(await metrics.text(), /foreign|elsewhere/);
+    assert.doesNotMatch(await metrics.text(), /unknown/);
   });
 
   it('computes success ratios of claims, plans and job inserts [F7]', async () => {
@@ -96,7 +98,7 @@ describe('attachMetrics', () => {
     assert.equal(await value('chronos_cycle_duration_seconds_sum', { loop: 'claim jobs' }), 0.04);
   });
 
-  it('measures the age of the last good cycle independent of the wall clock [F7]', () => {
+  it('measures the age of the last good cycle independently of the wall clock [F7]', () => {
     bus.emit('worker:cycle', { operation: 'claim jobs', duration: 40 });
     clock.advance(5000);
     clock.set('2026-01-01T06:00:00Z');
@@ -108,9 +110,9 @@ describe('attachMetrics', () => {
 
   it('counts errors by kind, starting at zero [F6]', async () => {
     assert.equal(await value('chronos_errors_total', { kind: 'push' }), 0);
-    const trouble = { failures: 1, retryIn: 0 };
-    bus.emit('worker:trouble', { operation: 'connect', error: new Error('no'), ...trouble });
-    bus.emit('worker:trouble', { operation: 'insert job', error: new Error('no'), ...trouble });
+    const retry = { failures: 1, retryIn: 0 };
+    bus.emit('worker:trouble', { operation: 'connect', error: new Error('no'), ...retry });
+    bus.emit('worker:trouble', { operation: 'insert job', error: new Error('no'), ...retry });
     bus.emit('schedule:pushed', { pushed: 0, failed: 1 });
     bus.emit('job:lockLost', attempt);
     bus.emit('schedule:disabled', { scheduleId: 'a', reason: 'no' });
@@ -125,39 +127,40 @@ describe('attachMetrics', () => {
     await Promise.all([metrics.text(), metrics.text()]);
     clock.advance(14_999);
     await metrics.text();
-    assert.equal(looks, 1);
+    assert.equal(queries, 1);
     clock.advance(1);
     await metrics.text();
-    assert.equal(looks, 2);
+    assert.equal(queries, 2);
   });
 
-  it('estimates the drain time of a queue by the pace since the last query', async () => {
+  it('estimates the drain time of a queue from the jobs finished since the last query', async () => {
     for (let i = 0; i < 10; i++) complete();
     clock.advance(20_000);
     assert.equal(await value('chronos_queue_oldest_waiting_seconds', { queue: 'mail' }), 9);
     assert.equal(await value('chronos_queue_drain_seconds', { queue: 'mail' }), 60);
     clock.advance(20_000);
-    assert.equal(await value('chronos_queue_drain_seconds', { queue: 'mail' }), Infinity, 'nothing was done');
+    assert.equal(await value('chronos_queue_drain_seconds', { queue: 'mail' }), Infinity, 'no job finished');
     backlog = async () => [{ queue: 'mail', waiting: 0, oldest: null, age: 0 }];
     clock.advance(20_000);
     assert.equal(await value('chronos_queue_drain_seconds', { queue: 'mail' }), 0);
   });
 
-  it('omits the figures of queues when the database does not respond, and shows all others', async () => {
+  it('omits only the metrics of queues if the database does not respond', async () => {
     await metrics.text();
-    backlog = () => Promise.reject(new Error('no answer'));
+    backlog = () => Promise.reject(new Error('no response'));
     clock.advance(15_000);
     assert.equal(await value('chronos_queue_waiting_jobs'), undefined);
     assert.equal(await value('chronos_slots_running'), 2);
   });
 
-  it('waits at most a second for the database', async () => {
-    let answer: (found: QueueBacklog[]) => void = () => undefined;
-    backlog = () => new Promise((resolve) => (answer = resolve));
+  it('waits at most a second for the database and shows a late response at the next scrape', async () => {
+    let respond: (found: QueueBacklog[]) => void = () => undefined;
+    backlog = () => new Promise((resolve) => (respond = resolve));
     const scrape = metrics.text();
+    await flushEventLoop();
     clock.advance(1000);
     parseMetrics(await scrape);
-    answer([{ queue: 'mail', waiting: 1, oldest: clock.now(), age: 1 }]);
+    respond([{ queue: 'mail', waiting: 1, oldest: clock.now(), age: 1 }]);
     assert.equal(await value('chronos_queue_waiting_jobs', { queue: 'mail' }), 1);
   });
 

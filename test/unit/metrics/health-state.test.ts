@@ -14,11 +14,11 @@ const CASES: [ErrorKind, Operation, Error][] = [
   ['connection', 'claim jobs', new mongo.MongoServerError({ message: 'not primary', code: 10_107 })],
   ['connection', 'insert job', new mongo.MongoNetworkError('socket closed')],
   ['connection', 'renew locks', new Error('connect ECONNREFUSED 127.0.0.1:1')],
-  ['connection', 'renew locks', new ChronosError('MONGODB_UNREACHABLE', 'nobody there')],
+  ['connection', 'renew locks', new ChronosError('MONGODB_UNREACHABLE', 'no server available')],
   ['connection', 'heartbeat', new Error('failed', { cause: named('MongoNetworkTimeoutError') })],
   ['lock', 'renew locks', new Error('the renewal thread ended unexpectedly')],
   ['lock', 'release named lock', new mongo.MongoServerError({ message: 'not allowed', code: 13 })],
-  ['push', 'insert job', new Error('refused by the server')],
+  ['push', 'insert job', new Error('rejected by the server')],
   ['cron', 'plan schedule', new RangeError('Invalid time zone')],
   ['other', 'plan schedule', new mongo.MongoServerError({ message: 'not allowed', code: 13 })],
   ['decode', 'claim jobs', named('BSONError')],
@@ -28,7 +28,7 @@ const CASES: [ErrorKind, Operation, Error][] = [
 
 describe('errorKind', () => {
   for (const [kind, operation, error] of CASES) {
-    it(`${operation}: ${error.name} '${error.message}' is of the kind ${kind} [F6]`, () => {
+    it(`is ${kind} for ${error.name} '${error.message}' of the operation '${operation}' [F6]`, () => {
       assert.equal(errorKind(operation, error), kind);
     });
   }

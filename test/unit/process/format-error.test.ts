@@ -10,7 +10,7 @@ describe('formatError', () => {
     assert.deepEqual(formatError(copy), ['no such job']);
   });
 
-  it('names why the audit collection could not be written', () => {
+  it('adds the reason why the audit entry could not be written', () => {
     const cause = new Error('not authorized on mongodb://me:secret@host/');
     const error = new ChronosError('AUDIT_UNWRITABLE', 'no change made', { cause });
     assert.deepEqual(formatError(error), ['no change made', 'Error: not authorized on mongodb://***@host/']);
@@ -24,8 +24,8 @@ describe('formatError', () => {
 
   it('escapes control characters', () => {
     const hostile = '\u001b]0;x\u0007\u009b31m\u202e';
-    const written = '\\x1b]0;x\\x07\\x9b31m\\u202e';
-    assert.deepEqual(formatError(new ChronosError('INVALID_ARGUMENT', hostile)), [written]);
-    assert.deepEqual(formatError(new Error(hostile)), [`Error: ${written}`]);
+    const escaped = '\\x1b]0;x\\x07\\x9b31m\\u202e';
+    assert.deepEqual(formatError(new ChronosError('INVALID_ARGUMENT', hostile)), [escaped]);
+    assert.deepEqual(formatError(new Error(hostile)), [`Error: ${escaped}`]);
   });
 });

@@ -24,14 +24,14 @@ describe('the handlers module', () => {
 
   async function messageOf(name: string, source?: string): Promise<string> {
     const error = await load(name, source).then(
-      () => assert.fail('it was loaded'),
+      () => assert.fail('the module was loaded'),
       (error: unknown) => error as { code: string; message: string },
     );
     assert.equal(error.code, 'INVALID_ENVIRONMENT');
     return error.message;
   }
 
-  it('exports handlers by task type, or a default function or object', async () => {
+  it('exports handlers by task type, a default object or a default function', async () => {
     for (const [name, source] of [
       ['named', 'export const work = () => 1;'],
       ['object', 'export default { work: () => 1 };'],
@@ -40,13 +40,13 @@ describe('the handlers module', () => {
       assert.ok((await load(name, source)).load.taskTypes.includes('work'), name);
   });
 
-  it('is reported as missing or empty, as opposed to failing', async () => {
+  it('is rejected if it is missing or exports no handlers', async () => {
     assert.match(await messageOf('missing'), /there is no module .*missing\.mjs/);
     assert.match(await messageOf('empty', ''), /exports nothing; its exports must be handlers/);
     assert.match(await messageOf('five', 'export const five = 5;'), /'five' must be .*; its exports must be/);
   });
 
-  it('is reported with the line that fails', async () => {
+  it('is rejected with the line that fails', async () => {
     assert.match(
       await messageOf('throws', '\nthrow new Error("no")'),
       /cannot be loaded: no \(.*throws\.mjs:2\)$/,

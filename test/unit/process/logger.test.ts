@@ -18,8 +18,8 @@ async function outputOf(program: string): Promise<string> {
   return stdout;
 }
 
-describe('the log of a process', () => {
-  it('is JSON with the stored text, without control characters', async () => {
+describe('the log', () => {
+  it('is JSON that preserves all text and contains no control characters', async () => {
     const stdout = await outputOf(`
       const stored = ${JSON.stringify(HOSTILE)};
       createLogger({ logLevel: 'info', logFormat: 'json' }).warn({ err: new Error(stored), name: stored }, stored);`);
@@ -29,7 +29,7 @@ describe('the log of a process', () => {
     assert.ok(stdout.endsWith('}\n') && stdout.includes('é'));
   });
 
-  it('has the reason of an error once, also when its causes repeat it', async () => {
+  it('shows the message of an error once if its causes have the same message', async () => {
     const logged = (format: string): Promise<string> =>
       outputOf(`
         const cause = new Error('no route', { cause: new Error('no route') });

@@ -1,33 +1,48 @@
 import assert from 'node:assert/strict';
 import { AnchoredClock, DatabaseClock } from '../../../src/runtime/database-clock.js';
-import { monotonic } from '../../../src/runtime/system-clock.js';
 
-/** Less than any error that a test expects, more than a busy machine delays this process. */
-const TOLERANCE = 100;
 const NEW_YEAR = '2030-01-01T00:00:00Z';
 const IMMEDIATE: Reply = [0, NEW_YEAR];
 
-type Reply = [after: number, time: string];
+type Reply = [roundTrip: number, time: string];
 
-/** A clock of a server that gives these replies, and then none. */
+/** Monotonic milliseconds that have passed in this test. */
+let elapsed: number;
+
+/** Call inside a `describe`: monotonic time passes only when a test adds to `elapsed`. */
+function useManualMonotonicTime(): void {
+  beforeEach(() => {
+    const start = performance.now();
+    elapsed = 0;
+    performance.now = () => start + elapsed;
+  });
+  afterEach(() => {
+    Reflect.deleteProperty(performance, 'now');
+  });
+}
+
+/** The clock of a server that sends these replies, and then none. */
 function clockWith(...replies: Reply[]): DatabaseClock {
   const remaining = replies.values();
   return new DatabaseClock({
     async readServerTime() {
       const { value, done } = remaining.next();
       if (done === true) throw new Error('no answer');
-      const [after, time] = value;
-      // Busy waiting: a timer would not be exact enough.
-      const end = monotonic() + after;
-      while (monotonic() < end);
+      const [roundTrip, time] = value;
+      elapsed += roundTrip;
       return new Date(time);
     },
   });
 }
 
-function assertNear(clock: AnchoredClock, time: string, since: number): void {
-  const passed = clock.now().getTime() - new Date(time).getTime();
-  assert.ok(Math.abs(passed - (monotonic() - since)) < TOLERANCE, `off by ${passed} ms`);
+/** Within a millisecond: monotonic times are fractions, dates are not. */
+function assertShows(clock: AnchoredClock, time: string, plus = 0): void {
+  const shown = clock.now().getTime() - new Date(time).getTime();
+  assert.ok(Math.abs(shown - plus) <= 1, `shows ${shown} ms more, expected ${plus} ms`);
+}
+
+function assertError(clock: DatabaseClock, expected: number): void {
+  assert.ok(Math.abs(clock.error - expected) < 0.001, `error ${clock.error}, expected ${expected}`);
 }
 
 /** Runs `work` with a wall clock that is off by `jump` milliseconds. */
@@ -50,9 +65,14 @@ async function withJumpedDate(jump: number, work: () => unknown): Promise<void> 
 }
 
 describe('DatabaseClock', () => {
+  useManualMonotonicTime();
+
   it('is the time of this machine until it is measured', () => {
+    const before = Date.now();
     const clock = clockWith();
-    assert.ok(Math.abs(clock.now().getTime() - Date.now()) < TOLERANCE);
+    const after = Date.now();
+    const now = clock.now().getTime();
+    assert.ok(before <= now && now <= after, `${before} ≤ ${now} ≤ ${after}`);
     assert.equal(clock.error, Infinity);
   });
 
@@ -67,27 +87,26 @@ describe('DatabaseClock', () => {
         [250, '2021-01-01T00:00:00Z'],
         [300, '2022-01-01T00:00:00Z'],
       ];
-      replies[best] = [1, NEW_YEAR];
+      replies[best] = [100, NEW_YEAR];
       const clock = clockWith(...replies);
       await clock.synchronize();
       assert.equal(clock.now().getUTCFullYear(), 2030);
-      assert.ok(clock.error >= 0.5 && clock.error < TOLERANCE);
+      assertError(clock, 50);
     });
   }
 
   it('assumes that the reply took half of the round trip', async () => {
     const clock = clockWith([300, NEW_YEAR], [500, NEW_YEAR], [500, NEW_YEAR]);
-    const sentAt = monotonic();
     await clock.synchronize();
-    assertNear(clock, NEW_YEAR, sentAt + 150);
-    assert.ok(clock.error >= 150 && clock.error < 150 + TOLERANCE);
+    assertShows(clock, NEW_YEAR, elapsed - 150);
+    assertError(clock, 150);
   });
 
   it('does not follow the wall clock of this machine', async () => {
     const clock = clockWith(IMMEDIATE, IMMEDIATE, IMMEDIATE);
     await clock.synchronize();
-    const measuredAt = monotonic();
-    await withJumpedDate(365 * 86_400_000, () => assertNear(clock, NEW_YEAR, measuredAt));
+    elapsed += 5000;
+    await withJumpedDate(365 * 86_400_000, () => assertShows(clock, NEW_YEAR, 5000));
   });
 
   it('follows the database when that is corrected', async () => {
@@ -95,7 +114,7 @@ describe('DatabaseClock', () => {
     const clock = clockWith(IMMEDIATE, IMMEDIATE, IMMEDIATE, corrected, corrected, corrected);
     await clock.synchronize();
     await clock.synchronize();
-    assertNear(clock, '2029-12-31T00:00:00Z', monotonic());
+    assertShows(clock, '2029-12-31T00:00:00Z');
   });
 
   it('keeps the last measurement when the server does not reply', async () => {
@@ -103,31 +122,34 @@ describe('DatabaseClock', () => {
     await clock.synchronize();
     const { error } = clock;
     await assert.rejects(clock.synchronize(), /no answer/);
-    assertNear(clock, NEW_YEAR, monotonic());
+    assertShows(clock, NEW_YEAR);
     assert.equal(clock.error, error);
   });
 
   it('keeps the last measurement when one reply was late and no better one came', async () => {
     const clock = clockWith(IMMEDIATE, IMMEDIATE, IMMEDIATE, [500, NEW_YEAR]);
     await clock.synchronize();
-    const measuredAt = monotonic();
     await assert.rejects(clock.synchronize(), /no answer/);
-    assertNear(clock, NEW_YEAR, measuredAt);
+    assertShows(clock, NEW_YEAR, 500);
   });
 
-  it('measures again only when the measurement is stale, also by the wall clock', async () => {
+  it('measures again only when the measurement is stale, by the monotonic or the wall clock', async () => {
     const clock = clockWith(IMMEDIATE, IMMEDIATE, IMMEDIATE);
     await clock.synchronize();
     await clock.refreshIfStale();
     await withJumpedDate(61_000, () => assert.rejects(clock.refreshIfStale(), /no answer/));
+    elapsed += 61_000;
+    await assert.rejects(clock.refreshIfStale(), /no answer/);
   });
 });
 
 describe('AnchoredClock', () => {
+  useManualMonotonicTime();
+
   it('takes over the measurement of another thread', async () => {
     const [measured, follower] = [clockWith(IMMEDIATE, IMMEDIATE, IMMEDIATE), new AnchoredClock()];
     await measured.synchronize();
     follower.anchor = measured.anchor;
-    assertNear(follower, NEW_YEAR, monotonic());
+    assertShows(follower, NEW_YEAR);
   });
 });

@@ -3,7 +3,10 @@ import type { SchedulerEvents } from '../../../src/domain/events.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
 import { OutageMonitor } from '../../../src/runtime/outage-monitor.js';
 import { PlanExecutor } from '../../../src/schedules/enqueue/plan-executor.js';
-import { SchedulePlanner } from '../../../src/schedules/enqueue/schedule-planner.js';
+import {
+  SchedulePlanner,
+  type SchedulePlannerDeps,
+} from '../../../src/schedules/enqueue/schedule-planner.js';
 import { Settler } from '../../../src/worker/settler.js';
 import { StartedMarker } from '../../../src/worker/started-marker.js';
 import { aJob } from '../../support/factories/job.js';
@@ -11,9 +14,8 @@ import { aSchedule } from '../../support/factories/schedule.js';
 import { ManualClock } from '../../support/manual-clock.js';
 
 const URI = 'mongodb://admin:secret@db.example:27017/app';
-const leak = (): never => {
-  throw new Error(`connect ECONNREFUSED ${URI}`);
-};
+const connectionError = (): Error => new Error(`connect ECONNREFUSED ${URI}`);
+const fail = (): Promise<never> => Promise.reject(connectionError());
 const HOUR = 3_600_000;
 
 describe('error reports', () => {
@@ -25,8 +27,8 @@ describe('error reports', () => {
     events = new EventBus();
   });
 
-  /** Resolves with the first report. */
-  const report = (): Promise<SchedulerEvents['worker:trouble']> =>
+  /** Call it before doing what causes the report. */
+  const nextReport = (): Promise<SchedulerEvents['worker:trouble']> =>
     new Promise((resolve) => events.once('worker:trouble', resolve));
 
   function assertRedacted({ error }: SchedulerEvents['worker:trouble']): void {
@@ -34,28 +36,32 @@ describe('error reports', () => {
     assert.doesNotMatch(`${error.message} ${error.stack ?? ''}`, /secret/);
   }
 
-  async function settleWith(fail: 'settle' | 'logExecutions'): Promise<void> {
+  async function settleWith(failing: 'settle' | 'logExecutions'): Promise<void> {
     const settler = new Settler({
       ...{ clock, events, workerId: 'worker', executionRetention: 1000 },
       outages: new OutageMonitor(clock, 60_000),
       store: {
-        settle: async (statements) => (fail === 'settle' ? leak() : statements.map(() => 'settled' as const)),
+        settle: async (statements) =>
+          failing === 'settle' ? fail() : statements.map(() => 'settled' as const),
         findSettled: async (statements) => statements.map(() => 'unknown' as const),
-        logExecutions: async () => (fail === 'logExecutions' ? leak() : undefined),
+        logExecutions: async () => (failing === 'logExecutions' ? fail() : undefined),
       },
     });
-    const reported = report();
+    const reported = nextReport();
     const now = clock.now();
-    const attempt = {
-      outcome: { kind: 'completed', result: null },
-      startedAt: now,
-      finishedAt: now,
-    } as const;
     void settler.settle(aJob({ status: 'RUNNING' }), 'token', {
-      ...{ ...attempt, duration: 1, log: [], isStuck: false, hookErrors: [] },
+      ...{ outcome: { kind: 'completed', result: null }, startedAt: now, finishedAt: now, duration: 1 },
+      ...{ log: [], isStuck: false, hookErrors: [] },
     });
     assertRedacted(await reported);
     await settler.close();
+  }
+
+  function aPlanner(storeDecisions: SchedulePlannerDeps['store']['storeDecisions']): SchedulePlanner {
+    return new SchedulePlanner({
+      events,
+      store: { storeDecisions, findRunStates: async () => new Map(), changeSchedule: async () => true },
+    });
   }
 
   it('contain no credentials when an outcome cannot be written', () => settleWith('settle'));
@@ -63,8 +69,8 @@ describe('error reports', () => {
   it('contain no credentials when the execution log cannot be written', () => settleWith('logExecutions'));
 
   it('contain no credentials when a job cannot be marked as started', async () => {
-    const marker = new StartedMarker(clock, events, { markStarted: async () => leak() });
-    const reported = report();
+    const marker = new StartedMarker(clock, events, { markStarted: fail });
+    const reported = nextReport();
     marker.add({ jobId: 'job', token: 'token', startedAt: clock.now() });
     clock.advance(25);
     assertRedacted(await reported);
@@ -72,18 +78,11 @@ describe('error reports', () => {
   });
 
   it('contain no credentials when the plan of a schedule is rejected', async () => {
-    const planner = new SchedulePlanner({
-      events,
-      store: {
-        storeDecisions: async () => ({
-          stored: new Set<string>(),
-          rejected: new Map([['nightly', error()]]),
-        }),
-        findRunStates: async () => new Map(),
-        changeSchedule: async () => true,
-      },
-    });
-    const reported = report();
+    const planner = aPlanner(async () => ({
+      stored: new Set<string>(),
+      rejected: new Map([['nightly', connectionError()]]),
+    }));
+    const reported = nextReport();
     clock.advance(HOUR);
     await planner.decide([aSchedule({ _id: 'nightly' })], clock.now());
     assertRedacted(await reported);
@@ -93,36 +92,21 @@ describe('error reports', () => {
     const executor = new PlanExecutor({
       ...{ clock, events, options: { executionRetention: HOUR } },
       store: {
-        enqueueMany: async (jobs) => jobs.map(({ _id: id }) => ({ id, error: error() })),
+        enqueueMany: async (jobs) => jobs.map(({ _id: id }) => ({ id, error: connectionError() })),
         recordSkips: async () => new Map(),
         removePending: async () => undefined,
       },
-      jobs: { cancel: () => assert.fail('nothing is canceled') },
+      jobs: { cancel: () => assert.fail('must not cancel') },
       engine: { wake: () => undefined },
     });
-    const planner = new SchedulePlanner({
-      events,
-      store: {
-        storeDecisions: async (_, list) => ({
-          stored: new Set(list.map(({ schedule }) => schedule._id)),
-          rejected: new Map(),
-        }),
-        findRunStates: async () => new Map(),
-        changeSchedule: async () => true,
-      },
-    });
+    const planner = aPlanner(async (_, list) => ({
+      stored: new Set(list.map(({ schedule }) => schedule._id)),
+      rejected: new Map(),
+    }));
     clock.advance(HOUR);
     const { stored } = await planner.decide([aSchedule({ _id: 'nightly' })], clock.now());
-    const reported = report();
+    const reported = nextReport();
     await executor.execute(stored, clock.now());
     assertRedacted(await reported);
   });
 });
-
-function error(): Error {
-  try {
-    return leak();
-  } catch (thrown) {
-    return thrown as Error;
-  }
-}

@@ -8,7 +8,7 @@ const attempt = { ...job, queue: 'default', attempt: 2, fence: 3 };
 const error = new Error('boom');
 const at = new Date('2026-01-01T00:00:00Z');
 
-/** One of each. */
+/** One event of each name. */
 const EVENTS: { [E in EventName]: SchedulerEvents[E] } = {
   'job:start': { ...attempt, waited: 1 },
   'job:complete': { ...attempt, result: { secret: 'hunter2' }, duration: 12.34 },
@@ -162,7 +162,7 @@ describe('attachLogger', () => {
     );
   });
 
-  it('has a text for missing values', () => {
+  it('replaces missing values with a text or leaves them out', () => {
     bus.emit('job:cancelled', { ...job, reason: null });
     bus.emit('job:progress', { ...job, value: 1, note: null });
     bus.emit('job:stalled', { ...EVENTS['job:stalled'], lockedBy: null });

@@ -5,17 +5,17 @@ import { recordEvents, signal } from '../../support/events.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
 
-class Subject extends PeriodicService {
+class TestService extends PeriodicService {
   readonly name = 'sweep';
   rounds = 0;
-  act: () => Promise<number> | number = () => 1000;
+  round: () => Promise<number> | number = () => 1000;
 
   async runOnce(): Promise<number> {
     this.rounds++;
-    return this.act();
+    return this.round();
   }
 
-  get ends(): boolean {
+  get isStopping(): boolean {
     return this.stopping;
   }
 }
@@ -23,75 +23,78 @@ class Subject extends PeriodicService {
 describe('PeriodicService', () => {
   let clock: ManualClock;
   let events: EventBus;
-  let service: Subject;
+  let service: TestService;
 
   beforeEach(() => {
     clock = new ManualClock();
     events = new EventBus();
-    service = new Subject(clock, events);
+    service = new TestService(clock, events);
   });
 
   afterEach(() => service.stop());
 
-  it('waits as long as the round returned', async () => {
+  async function start(): Promise<void> {
     service.start();
     await flushEventLoop();
-    clock.advance(999);
+  }
+
+  /** Starts the service with a round that lasts until the returned function is called with its result. */
+  async function startBlockedRound(): Promise<(delay: number) => void> {
+    const { promise, fire } = signal<number>();
+    service.round = () => promise;
+    await start();
+    return fire;
+  }
+
+  async function roundsAfter(ms: number): Promise<number> {
+    clock.advance(ms);
     await flushEventLoop();
-    assert.equal(service.rounds, 1);
-    clock.advance(1);
-    await flushEventLoop();
-    assert.equal(service.rounds, 2);
+    return service.rounds;
+  }
+
+  it('waits as long as the round returned', async () => {
+    await start();
+    assert.equal(await roundsAfter(999), 1);
+    assert.equal(await roundsAfter(1), 2);
   });
 
   it('waits in stop() for the round in progress', async () => {
-    const { promise, fire } = signal<number>();
-    service.act = () => promise;
-    service.start();
-    await flushEventLoop();
+    const endRound = await startBlockedRound();
     let stopped = false;
     const stopping = service.stop().then(() => (stopped = true));
     await flushEventLoop();
     assert.equal(stopped, false);
-    assert.equal(service.ends, true, 'the round can see that it is the last');
-    fire(0);
+    assert.equal(service.isStopping, true, 'the round can see that it is the last one');
+    endRound(0);
     await stopping;
     assert.equal(service.rounds, 1);
     assert.equal(clock.sleepers, 0);
   });
 
-  it('never runs two rounds at once, also when it is started again while it stops', async () => {
-    const { promise, fire } = signal<number>();
-    service.act = () => promise;
-    service.start();
-    await flushEventLoop();
+  it('never runs two rounds at once, even if it is started again while it stops', async () => {
+    const endRound = await startBlockedRound();
     const stopping = service.stop();
-    service.start();
-    await flushEventLoop();
+    await start();
     assert.equal(service.rounds, 1);
-    service.act = () => 1000;
-    fire(0);
+    service.round = () => 1000;
+    endRound(0);
     await stopping;
     await flushEventLoop();
     assert.equal(service.rounds, 2);
   });
 
   it('runs again at once when it was woken during a round', async () => {
-    const { promise, fire } = signal<number>();
-    service.act = () => promise;
-    service.start();
-    await flushEventLoop();
+    const endRound = await startBlockedRound();
     service.wake();
     service.wake();
-    service.act = () => 1000;
-    fire(1000);
+    service.round = () => 1000;
+    endRound(1000);
     await flushEventLoop();
     assert.equal(service.rounds, 2, 'one more round for any number of wake-ups');
   });
 
   it('wakes within the requested time, and never later than the round returned', async () => {
-    service.start();
-    await flushEventLoop();
+    await start();
     service.wakeWithin(300);
     service.wakeWithin(500);
     clock.advance(100);
@@ -99,70 +102,53 @@ describe('PeriodicService', () => {
     clock.advance(199);
     await flushEventLoop();
     assert.deepEqual([service.rounds, clock.sleepers], [1, 1]);
-    clock.advance(1);
-    await flushEventLoop();
-    assert.equal(service.rounds, 2, 'the earliest counts');
+    assert.equal(await roundsAfter(1), 2, 'the earliest request counts');
     service.wakeWithin(2000);
-    clock.advance(1000);
-    await flushEventLoop();
-    assert.equal(service.rounds, 3);
-    clock.advance(999);
-    await flushEventLoop();
-    assert.equal(service.rounds, 3, 'what was asked for before the round is over with it');
+    assert.equal(await roundsAfter(1000), 3);
+    assert.equal(await roundsAfter(999), 3, 'a round ends the requests made before it');
   });
 
-  it('keeps a request made during a round until after it', async () => {
-    const { promise, fire } = signal<number>();
-    service.act = () => promise;
-    service.start();
-    await flushEventLoop();
+  it('keeps a request that was made during a round', async () => {
+    const endRound = await startBlockedRound();
     service.wakeWithin(300);
-    service.act = () => 1000;
+    service.round = () => 1000;
     clock.advance(100);
-    fire(1000);
+    endRound(1000);
     await flushEventLoop();
-    clock.advance(199);
-    await flushEventLoop();
-    assert.equal(service.rounds, 1);
-    clock.advance(1);
-    await flushEventLoop();
-    assert.equal(service.rounds, 2);
+    assert.equal(await roundsAfter(199), 1);
+    assert.equal(await roundsAfter(1), 2);
   });
 
   it('runs again at once when the requested time has passed during the round', async () => {
-    const { promise, fire } = signal<number>();
-    service.act = () => promise;
-    service.start();
-    await flushEventLoop();
+    const endRound = await startBlockedRound();
     service.wakeWithin(300);
-    service.act = () => 1000;
+    service.round = () => 1000;
     clock.advance(300);
-    fire(1000);
+    endRound(1000);
     await flushEventLoop();
     assert.equal(service.rounds, 2);
   });
 
   it('is not woken early after a round that fails', async () => {
-    service.act = () => {
+    service.round = () => {
       service.wake();
       if (service.rounds > 5) return 1000;
       throw new Error('no answer');
     };
-    service.start();
-    await flushEventLoop();
+    await start();
     assert.equal(service.rounds, 1);
   });
 
-  it('knows whether it is stopping', async () => {
-    assert.equal(service.ends, false, 'a round that a person starts is not stopped by anybody');
+  it('exposes to its rounds whether it is stopping', async () => {
+    assert.equal(service.isStopping, false, 'not before it was started');
     service.start();
-    assert.equal(service.ends, false);
+    assert.equal(service.isStopping, false);
     const stopped = service.stop();
-    assert.equal(service.ends, true);
+    assert.equal(service.isStopping, true);
     await stopped;
   });
 
-  it('survives errors that cannot be changed', async () => {
+  it('survives errors that are read-only or not errors', async () => {
     const record = recordEvents(events, 'worker:trouble');
     const errors: unknown[] = [
       Object.freeze(new Error('frozen')),
@@ -170,7 +156,7 @@ describe('PeriodicService', () => {
       null,
       'text',
     ];
-    service.act = () => {
+    service.round = () => {
       throw errors.shift() as Error;
     };
     service.start();
@@ -183,35 +169,31 @@ describe('PeriodicService', () => {
 
   it('redacts credentials', async () => {
     const record = recordEvents(events, 'worker:trouble');
-    service.act = () => {
+    service.round = () => {
       throw new Error('no answer from mongodb://root:hunter2@db');
     };
-    service.start();
-    await flushEventLoop();
+    await start();
     const { error } = record[0]?.event as { error: Error };
     assert.equal(error.message, 'no answer from mongodb://***@db');
     assert.ok(!error.stack?.includes('hunter2'));
   });
 
   it('reports each successful round with its duration', async () => {
-    const told = recordEvents(events, 'worker:cycle');
-    service.act = () => {
+    const cycles = recordEvents(events, 'worker:cycle');
+    service.round = () => {
       if (service.rounds === 2) throw new Error('not this time');
       clock.advance(40);
       return 1000;
     };
-    service.start();
-    await flushEventLoop();
-    clock.advance(1000);
-    await flushEventLoop();
-    assert.equal(service.rounds, 2);
-    assert.deepEqual(told, [{ name: 'worker:cycle', event: { operation: 'sweep', duration: 40 } }]);
+    await start();
+    assert.equal(await roundsAfter(1000), 2);
+    assert.deepEqual(cycles, [{ name: 'worker:cycle', event: { operation: 'sweep', duration: 40 } }]);
   });
 
   it('counts only consecutive failures', async () => {
     const record = recordEvents(events, 'worker:trouble');
     let fails = true;
-    service.act = () => {
+    service.round = () => {
       fails = !fails;
       if (!fails) throw new Error('no answer');
       return 250;

@@ -6,8 +6,8 @@ import { recordEvents } from '../../support/events.js';
 
 const STATES: LifecycleState[] = ['Stopped', 'Starting', 'Running', 'Stopping', 'Error'];
 
-/** A legal way from Stopped into each state. */
-const WAYS: Record<LifecycleState, LifecycleState[]> = {
+/** Legal changes that lead from Stopped to each state. */
+const PATHS: Record<LifecycleState, LifecycleState[]> = {
   Stopped: [],
   Starting: ['Starting'],
   Running: ['Starting', 'Running'],
@@ -15,18 +15,18 @@ const WAYS: Record<LifecycleState, LifecycleState[]> = {
   Error: ['Starting', 'Error'],
 };
 
-function lifeIn(state: LifecycleState, events = new EventBus()): SchedulerState {
-  const life = new SchedulerState(events);
-  for (const step of WAYS[state]) life.enter(step);
-  return life;
+function stateAt(target: LifecycleState, events = new EventBus()): SchedulerState {
+  const state = new SchedulerState(events);
+  for (const step of PATHS[target]) state.enter(step);
+  return state;
 }
 
 describe('SchedulerState', () => {
   it('is Stopped at first and emits every change', () => {
     const events = new EventBus();
     const record = recordEvents(events, 'worker:state');
-    const life = lifeIn('Stopping', events);
-    life.enter('Stopped');
+    const state = stateAt('Stopping', events);
+    state.enter('Stopped');
     assert.deepEqual(
       record.map(({ event }) => event),
       [
@@ -42,16 +42,16 @@ describe('SchedulerState', () => {
     const events = new EventBus();
     const record = recordEvents(events, 'worker:state');
     const error = new Error('out of reach');
-    lifeIn('Starting', events).enter('Error', error);
+    stateAt('Starting', events).enter('Error', error);
     assert.deepEqual(record.at(-1)?.event, { state: 'Error', previous: 'Starting', error });
   });
 
   it('has changed before its listeners are called', () => {
     const events = new EventBus();
-    const life = new SchedulerState(events);
+    const state = new SchedulerState(events);
     let seen: LifecycleState | undefined;
-    events.on('worker:state', () => (seen = life.current));
-    life.enter('Starting');
+    events.on('worker:state', () => (seen = state.current));
+    state.enter('Starting');
     assert.equal(seen, 'Starting');
   });
 
@@ -60,16 +60,16 @@ describe('SchedulerState', () => {
       for (const to of ['Running', 'Stopped', from] as const) {
         const legal = (from === 'Starting' && to === 'Running') || (from === 'Stopping' && to === 'Stopped');
         if (legal) continue;
-        const life = lifeIn(from);
-        assert.throws(() => life.enter(to), { code: 'WRONG_STATE' });
-        assert.equal(life.current, from);
+        const state = stateAt(from);
+        assert.throws(() => state.enter(to), { code: 'WRONG_STATE' });
+        assert.equal(state.current, from);
       }
     });
   }
 
   it('can be started again after an error', () => {
-    const life = lifeIn('Error');
-    life.enter('Starting');
-    assert.equal(life.current, 'Starting');
+    const state = stateAt('Error');
+    state.enter('Starting');
+    assert.equal(state.current, 'Starting');
   });
 });

@@ -28,10 +28,10 @@ import { flushEventLoop } from '../../support/flush-event-loop.js';
 const HOUR = 3_600_000;
 const options = resolveOptions({ uri: 'mongodb://unused/app' });
 
-interface World {
+interface ServiceContext {
   clock: ManualClock;
   events: EventBus;
-  /** What a service asks of the world in each of its rounds: counted, and fails when told to. */
+  /** Every service calls this in each of its rounds. It counts them, and throws while `failure` is set. */
   round: () => void;
 }
 
@@ -61,8 +61,8 @@ const changes = {
   resume: () => undefined,
 };
 
-/** Every service, with fakes for all it needs. */
-const SERVICES: Record<string, (world: World) => PeriodicService> = {
+/** Every service, with fakes for its dependencies. */
+const SERVICES: Record<string, (context: ServiceContext) => PeriodicService> = {
   Sweeper: ({ clock, events, round }) =>
     new Sweeper({
       clock,
@@ -202,28 +202,28 @@ describe('every periodic service', () => {
       let events: EventBus;
       let service: PeriodicService;
       let rounds: number;
-      let trouble: Error | undefined;
+      let failure: Error | undefined;
 
       beforeEach(() => {
         clock = new ManualClock();
         events = new EventBus();
         rounds = 0;
-        trouble = undefined;
+        failure = undefined;
         const round = (): void => {
           rounds++;
-          if (trouble !== undefined) throw trouble;
+          if (failure !== undefined) throw failure;
         };
         service = create({ clock, events, round });
       });
 
       afterEach(async () => {
         await service.stop();
-        assert.equal(clock.sleepers, 0, 'nothing may be left asleep after stop');
+        assert.equal(clock.sleepers, 0, 'no sleep may be left after stop()');
         const before = rounds;
         clock.advance(HOUR);
         service.wake();
         await flushEventLoop();
-        assert.equal(rounds, before, 'no round may follow stop');
+        assert.equal(rounds, before, 'no round may follow stop()');
       });
 
       it('can be stopped before it was started', async () => {
@@ -239,7 +239,7 @@ describe('every periodic service', () => {
         assert.equal(clock.sleepers, 1);
       });
 
-      it('runs again when its time has come', async () => {
+      it('runs again when its interval has passed', async () => {
         service.start();
         await flushEventLoop();
         clock.advance(HOUR);
@@ -313,8 +313,8 @@ describe('every periodic service', () => {
 
       it('retries a failed round with growing delays and reports it', async () => {
         const record = recordEvents(events, 'worker:trouble', 'worker:recovered');
-        const failure = new Error('no answer');
-        trouble = failure;
+        const error = new Error('no answer');
+        failure = error;
         service.start();
         await flushEventLoop();
         for (const [failures, retryIn] of [
@@ -326,14 +326,14 @@ describe('every periodic service', () => {
           [6, 8000],
           [7, 10_000],
         ] as const) {
-          const told = { operation: service.name, error: failure, failures, retryIn };
-          assert.deepEqual(record.at(-1), { name: 'worker:trouble', event: told });
+          const expected = { operation: service.name, error, failures, retryIn };
+          assert.deepEqual(record.at(-1), { name: 'worker:trouble', event: expected });
           assert.equal(rounds, failures);
           service.wake();
           clock.advance(retryIn - 1);
           await flushEventLoop();
-          assert.equal(rounds, failures, 'neither early nor woken by a hint');
-          if (failures === 7) trouble = undefined;
+          assert.equal(rounds, failures, 'neither early nor because of wake()');
+          if (failures === 7) failure = undefined;
           clock.advance(1);
           await flushEventLoop();
         }
@@ -342,7 +342,7 @@ describe('every periodic service', () => {
       });
 
       it('can be stopped while it waits after a failure', async () => {
-        trouble = new Error('no answer');
+        failure = new Error('no answer');
         service.start();
         await flushEventLoop();
         await service.stop();
@@ -354,7 +354,7 @@ describe('every periodic service', () => {
           const random = seededRandom(seed);
           const stops: Promise<void>[] = [];
           let started = false;
-          const acts: (() => unknown)[] = [
+          const actions: (() => unknown)[] = [
             () => {
               service.start();
               started = true;
@@ -365,22 +365,27 @@ describe('every periodic service', () => {
             },
             () => service.wake(),
             () => clock.advance(random() * 20_000),
-            () => (trouble = random() < 0.3 ? new Error('no answer') : undefined),
+            () => (failure = random() < 0.3 ? new Error('no answer') : undefined),
           ];
           for (let step = 0; step < 20; step++) {
-            for (let burst = random() * 4; burst > 0; burst--) acts[Math.floor(random() * acts.length)]?.();
+            for (let burst = random() * 4; burst > 0; burst--)
+              actions[Math.floor(random() * actions.length)]?.();
             assert.ok(clock.sleepers <= 1, 'never two loops');
-            // From one microtask to a whole turn of the event loop.
+            // One microtask, or one turn of the event loop.
             await (random() < 0.5 ? Promise.resolve() : flushEventLoop(1));
           }
-          trouble = undefined;
+          failure = undefined;
           const before = rounds;
           await flushEventLoop();
           for (let i = 0; i < 3; i++) {
             clock.advance(HOUR);
             await flushEventLoop();
           }
-          assert.equal(rounds > before, started, `the last call decides (seed ${seed})`);
+          assert.equal(
+            rounds > before,
+            started,
+            `runs only if start() was called after stop() (seed ${seed})`,
+          );
           await service.stop();
           await Promise.all(stops);
           assert.equal(clock.sleepers, 0);

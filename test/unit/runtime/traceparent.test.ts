@@ -21,11 +21,18 @@ describe('the trace context of a job', () => {
     );
   });
 
-  it('is empty when nothing, or something else, is stored', () => {
+  it('is empty when nothing, or no valid traceparent, is stored', () => {
     assert.equal(parseTraceparent({}), undefined);
     assert.deepEqual(traceFields({}), {});
-    const wrong = ['', 'x', `01-${traceId}-${spanId}-01`, trace.toUpperCase(), `${trace}-more`, `${trace}\n`];
-    for (const one of [...wrong, `00-${'0'.repeat(32)}-${spanId}-01`])
-      assert.equal(parseTraceparent({ trace: one }), undefined, one);
+    const invalid = [
+      '',
+      'x',
+      `01-${traceId}-${spanId}-01`,
+      trace.toUpperCase(),
+      `${trace}-more`,
+      `${trace}\n`,
+    ];
+    for (const text of [...invalid, `00-${'0'.repeat(32)}-${spanId}-01`])
+      assert.equal(parseTraceparent({ trace: text }), undefined, text);
   });
 });

@@ -2,32 +2,31 @@ import assert from 'node:assert/strict';
 import { trace, type Span, type Tracer, type TracerProvider } from '@opentelemetry/api';
 import { AttemptSpan, traceSend } from '../../../src/runtime/tracing.js';
 import { aJob } from '../../support/factories/job.js';
+import { throwing } from '../../support/handlers/recording-definition.js';
 
-/** A tracer of an application with a fault: it throws at one of its calls. */
-function faulty(fault: 'startSpan' | 'end'): TracerProvider {
-  const broken = (): never => {
-    throw new Error('a span processor with a fault');
-  };
+/** A tracer whose `startSpan` throws, or whose spans throw at their `end`. */
+function brokenTracer(method: 'startSpan' | 'end'): TracerProvider {
+  const fail = throwing(new Error('broken span processor'));
   const span = { ...trace.wrapSpanContext({ traceId: '', spanId: '', traceFlags: 0 }) };
   const methods = {
     spanContext: () => ({ traceId: '0'.repeat(32), spanId: '0'.repeat(16), traceFlags: 0 }),
     setAttribute: () => methods,
-    end: broken,
+    end: fail,
   };
   const tracer = {
-    startSpan: fault === 'startSpan' ? broken : () => Object.assign(span, methods) as unknown as Span,
+    startSpan: method === 'startSpan' ? fail : () => Object.assign(span, methods) as unknown as Span,
   } as unknown as Tracer;
   return { getTracer: () => tracer };
 }
 
-describe('tracing with an SDK that throws', () => {
+describe('tracing with a broken SDK', () => {
   afterEach(() => {
     trace.disable();
   });
 
-  for (const fault of ['startSpan', 'end'] as const) {
-    it(`still stores and runs jobs: ${fault} [B13]`, async () => {
-      trace.setGlobalTracerProvider(faulty(fault));
+  for (const method of ['startSpan', 'end'] as const) {
+    it(`stores and runs jobs when ${method} throws [B13]`, async () => {
+      trace.setGlobalTracerProvider(brokenTracer(method));
       assert.equal(await traceSend([aJob()], async () => 'stored'), 'stored');
       await assert.rejects(
         traceSend([aJob()], () => Promise.reject(new Error('no answer'))),

@@ -15,8 +15,8 @@ function withState(id: string, state: string): string {
   return page.replace(new RegExp(`^(\\| ${id} \\|.*\\| )open( \\|)`, 'm'), `$1${state}$2`);
 }
 
-/** Built here so that the check does not find these titles in this file. */
-function test(title: string, { block = 'it', quote = "'", path = 'unit/a.test.ts' } = {}): TestFile {
+/** Builds the source of a test, because the check would find a complete title in this file. */
+function testFile(title: string, { block = 'it', quote = "'", path = 'unit/a.test.ts' } = {}): TestFile {
   return { path, source: `${block}(${quote}${title}${quote.trim()}, () => {});` };
 }
 
@@ -28,25 +28,31 @@ describe('checkFeatures', () => {
   it('requires a test with the tag of each row that is done', () => {
     const done = withState('C2', 'done');
     assert.deepEqual(checkFeatures(done, []), ['C2: is marked done, but no test title ends with [C2]']);
-    assert.deepEqual(checkFeatures(done, [test('two workers never get the same job [C2]')]), []);
+    assert.deepEqual(checkFeatures(done, [testFile('two workers never get the same job [C2]')]), []);
   });
 
   it('reads several tags of one title, in every kind of quote and block', () => {
     const done = withState('J8', 'done').replace(/^(\| J10 \|.*\| )open/m, '$1done');
     for (const block of ['it', 'describe', 'it.only']) {
       for (const quote of ["'", '"', '`', "\n  '"]) {
-        assert.deepEqual(checkFeatures(done, [test('retries in order [J8] [J10]', { block, quote })]), []);
+        assert.deepEqual(
+          checkFeatures(done, [testFile('retries in order [J8] [J10]', { block, quote })]),
+          [],
+        );
       }
     }
   });
 
   it('does not count a skipped test', () => {
-    assert.equal(checkFeatures(withState('C2', 'done'), [test('… [C2]', { block: 'it.skip' })]).length, 1);
+    assert.equal(
+      checkFeatures(withState('C2', 'done'), [testFile('… [C2]', { block: 'it.skip' })]).length,
+      1,
+    );
   });
 
   it('ignores an id that is not a tag at the end of the title', () => {
     for (const title of ['claims as C2 says', '[C2] claims', 'claims [C2] once', 'claims once C2'])
-      assert.equal(checkFeatures(withState('C2', 'done'), [test(title)]).length, 1, title);
+      assert.equal(checkFeatures(withState('C2', 'done'), [testFile(title)]).length, 1, title);
   });
 
   it('reports missing, repeated and unknown rows', () => {
@@ -63,13 +69,13 @@ describe('checkFeatures', () => {
   });
 
   it('reports tags of features that do not exist', () => {
-    assert.deepEqual(checkFeatures(page, [test('flies [C99]')]), [
+    assert.deepEqual(checkFeatures(page, [testFile('flies [C99]')]), [
       'C99: is the tag of a test, but there is no such feature',
     ]);
   });
 
   it('reports a listed file that has no test with the tag of the row', () => {
-    const tests = [test('claims once [C2]', { path: 'unit/claim.test.ts' })];
+    const tests = [testFile('claims once [C2]', { path: 'unit/claim.test.ts' })];
     const fixed = fixShownBy(withState('C2', 'done'), tests);
     assert.match(fixed, /^\| C2 \|.*\| done \| `unit\/claim\.test\.ts` \|$/m);
     assert.deepEqual(checkFeatures(fixed, tests), []);
@@ -81,6 +87,6 @@ describe('checkFeatures', () => {
   });
 
   it('reports every problem at once', () => {
-    assert.equal(checkFeatures('', [test('flies [C99]')]).length, 114);
+    assert.equal(checkFeatures('', [testFile('flies [C99]')]).length, 114);
   });
 });

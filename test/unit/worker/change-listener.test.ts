@@ -10,13 +10,13 @@ import { ManualClock } from '../../support/manual-clock.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
 
 const HOUR = 3_600_000;
-type Told = ChangeBatch | 'open' | 'quiet';
+type StreamItem = ChangeBatch | 'open' | 'quiet';
 
-/** A stream that a test feeds: news, an error, or its end. */
-class Stream {
+/** A change stream that a test feeds with items, an error, or its end. */
+class FakeStream {
   readonly signal: AbortSignal;
   readonly request: ChangeStreamRequest;
-  #feed: ((next: Told | Error | undefined) => void) | undefined;
+  #feed: ((next: StreamItem | Error | undefined) => void) | undefined;
   closed = false;
 
   constructor(request: ChangeStreamRequest, signal: AbortSignal) {
@@ -28,18 +28,18 @@ class Stream {
     return this.#feed !== undefined;
   }
 
-  async feed(next?: Told | Error): Promise<void> {
+  async feed(next?: StreamItem | Error): Promise<void> {
     await flushEventLoop();
-    assert.ok(this.#feed !== undefined, 'nobody waits for news');
+    assert.ok(this.#feed !== undefined, 'the stream is not being read');
     this.#feed(next);
     this.#feed = undefined;
     await flushEventLoop();
   }
 
-  async *news(): AsyncGenerator<Told, void> {
+  async *items(): AsyncGenerator<StreamItem, void> {
     try {
       while (!this.signal.aborted) {
-        const next = await new Promise<Told | Error | undefined>((resolve) => {
+        const next = await new Promise<StreamItem | Error | undefined>((resolve) => {
           this.#feed = resolve;
           this.signal.addEventListener('abort', () => resolve(undefined));
         });
@@ -57,17 +57,17 @@ describe('ChangeListener', () => {
   let clock: ManualClock;
   let events: EventBus;
   let listener: ChangeListener;
-  let streams: Stream[];
-  let heard: ChangeBatch[];
-  let gaps: number;
+  let streams: FakeStream[];
+  let received: ChangeBatch[];
+  let missed: number;
   let registry: HandlerRegistry;
 
-  const news: ChangeBatch = { schedules: false, dueAt: START, cancelled: new Set() };
+  const batch: ChangeBatch = { schedules: false, dueAt: START, cancelled: new Set() };
 
   beforeEach(async () => {
     clock = new ManualClock();
     events = new EventBus();
-    [streams, heard, gaps, registry] = [[], [], 0, aRegistry()];
+    [streams, received, missed, registry] = [[], [], 0, aRegistry()];
     registry.register('work', () => undefined);
     listener = new ChangeListener({
       clock,
@@ -76,13 +76,13 @@ describe('ChangeListener', () => {
       options: { queues: ['default'], pollInterval: 5000 },
       store: {
         watchChanges: (request, signal) => {
-          const stream = new Stream(request, signal);
+          const stream = new FakeStream(request, signal);
           streams.push(stream);
-          return stream.news();
+          return stream.items();
         },
       },
     });
-    listener.subscribe({ onChanges: (batch) => heard.push(batch), onMissedChanges: () => gaps++ });
+    listener.subscribe({ onChanges: (changes) => received.push(changes), onMissedChanges: () => missed++ });
     listener.start();
     await flushEventLoop();
   });
@@ -92,28 +92,28 @@ describe('ChangeListener', () => {
     assert.deepEqual([clock.sleepers, streams.every(({ closed }) => closed)], [0, true]);
   });
 
-  /** Streams are numbered from 0. */
+  /** The last stream by default. */
   const open = (number = streams.length - 1): Promise<void> => streams[number]!.feed('open');
 
-  it('passes changes to its subscribers, which all re-read when the stream opens because changes may have been missed [F1] [B2]', async () => {
+  it('passes changes to its subscribers, and makes them re-read when the stream opens [F1] [B2]', async () => {
     await open();
-    assert.deepEqual([heard, gaps], [[], 1]);
-    for (const one of ['quiet', news, 'quiet'] as const) {
+    assert.deepEqual([received, missed], [[], 1]);
+    for (const item of ['quiet', batch, 'quiet'] as const) {
       clock.advance(100);
-      await streams[0]!.feed(one);
+      await streams[0]!.feed(item);
     }
-    assert.deepEqual([heard, gaps, streams.length], [[news], 1, 1]);
+    assert.deepEqual([received, missed, streams.length], [[batch], 1, 1]);
   });
 
-  it('reads a burst of changes together, after growing gaps [C1]', async () => {
+  it('reads a burst of changes together, at growing intervals [C1]', async () => {
     await open();
-    await streams[0]!.feed(news);
+    await streams[0]!.feed(batch);
     for (const gap of [5, 10, 20, 20]) {
       clock.advance(gap - 1);
       await flushEventLoop();
-      assert.equal(streams[0]!.isRead, false, `not yet after ${gap} ms`);
+      assert.equal(streams[0]!.isRead, false, `not read before ${gap} ms`);
       clock.advance(1);
-      await streams[0]!.feed(news);
+      await streams[0]!.feed(batch);
     }
     clock.advance(100);
     await streams[0]!.feed('quiet');
@@ -135,22 +135,22 @@ describe('ChangeListener', () => {
   });
 
   it('reports a stream that breaks and opens it again with backoff; meanwhile subscribers re-read [B2] [Y9]', async () => {
-    const troubles = recordEvents(events, 'worker:trouble', 'worker:recovered');
+    const reports = recordEvents(events, 'worker:trouble', 'worker:recovered');
     await open();
     await streams[0]!.feed(new Error('cursor killed'));
-    assert.deepEqual([streams.length, gaps], [1, 2]);
+    assert.deepEqual([streams.length, missed], [1, 2]);
     clock.advance(250);
     await flushEventLoop();
     await streams[1]!.feed(new Error('still'));
     clock.advance(499);
     await flushEventLoop();
-    assert.equal(streams.length, 2, 'not before its time');
+    assert.equal(streams.length, 2, 'not before the backoff');
     clock.advance(1);
     await flushEventLoop();
     await open(2);
-    assert.equal(gaps, 3, 'what happened meanwhile is looked for, once');
+    assert.equal(missed, 3, 'subscribers re-read once');
     assert.deepEqual(
-      troubles.map(({ name, event }) => [name, (event as { operation: string }).operation]),
+      reports.map(({ name, event }) => [name, (event as { operation: string }).operation]),
       [
         ['worker:trouble', 'watch changes'],
         ['worker:trouble', 'watch changes'],
@@ -160,9 +160,9 @@ describe('ChangeListener', () => {
   });
 
   it('reports no error for a server without change streams and tries again after an hour [F1]', async () => {
-    const troubles = recordEvents(events, 'worker:trouble');
+    const reports = recordEvents(events, 'worker:trouble');
     await streams[0]!.feed(Object.assign(new Error('only on replica sets'), { code: 40_573 }));
-    assert.deepEqual([troubles, streams.length, listener.intervalMultiplier], [[], 1, 1]);
+    assert.deepEqual([reports, streams.length, listener.intervalMultiplier], [[], 1, 1]);
     registry.register('more', () => undefined);
     listener.resume();
     clock.advance(HOUR - 1);
@@ -180,12 +180,12 @@ describe('ChangeListener', () => {
     listener.start();
     await flushEventLoop();
     await open();
-    assert.deepEqual([streams.length, streams[1]!.signal.aborted, gaps], [2, false, 2]);
+    assert.deepEqual([streams.length, streams[1]!.signal.aborted, missed], [2, false, 2]);
   });
 
   it('closes a stream in stop() that is not being read [C12]', async () => {
     await open();
-    await streams[0]!.feed(news);
+    await streams[0]!.feed(batch);
     assert.equal(streams[0]!.isRead, false);
     await listener.stop();
     assert.equal(streams[0]!.closed, true);
@@ -199,26 +199,30 @@ describe('ChangeListener', () => {
     assert.deepEqual([streams[0]!.closed, streams.length], [true, 2]);
     assert.deepEqual(streams[1]!.request.taskTypes, ['work', 'more', 'most']);
     await open();
-    assert.equal(gaps, 2);
+    assert.equal(missed, 2);
   });
 
   describe('while the worker is saturated', () => {
     beforeEach(async () => {
       await open();
-      await streams[0]!.feed(news);
+      await streams[0]!.feed(batch);
       listener.rest();
       await flushEventLoop();
     });
 
     it('has no stream, and polls find changes within a second [C1]', async () => {
-      assert.deepEqual([heard.length, streams[0]!.closed], [1, true], 'what was read is not lost');
-      assert.equal(gaps, 2, 'everybody looks, and again soon');
+      assert.deepEqual(
+        [received.length, streams[0]!.closed],
+        [1, true],
+        'changes that were read are delivered',
+      );
+      assert.equal(missed, 2, 'subscribers re-read');
       assert.equal(listener.intervalMultiplier * 5000, 1000);
       for (let i = 0; i < 3; i++) {
         clock.advance(500);
         await flushEventLoop();
       }
-      assert.deepEqual([streams.length, gaps], [1, 2]);
+      assert.deepEqual([streams.length, missed], [1, 2]);
     });
 
     it('listens again as soon as there is room, and all subscribers re-read [C1]', async () => {
@@ -227,7 +231,7 @@ describe('ChangeListener', () => {
       assert.equal(streams.length, 2);
       assert.equal(listener.intervalMultiplier, 1);
       await open();
-      assert.deepEqual([gaps, listener.intervalMultiplier], [3, 6]);
+      assert.deepEqual([missed, listener.intervalMultiplier], [3, 6]);
     });
 
     it('can be stopped [C12]', async () => {

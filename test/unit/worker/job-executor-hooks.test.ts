@@ -1,37 +1,24 @@
 import assert from 'node:assert/strict';
-import { ProgressReporter } from '../../../src/worker/job-context.js';
-import { EventBus } from '../../../src/runtime/event-bus.js';
 import { z } from 'zod';
-import { resolveOptions, type SchedulerOptions } from '../../../src/config/options.js';
 import { ChronosError } from '../../../src/domain/errors.js';
 import { CancelJob, SnoozeJob } from '../../../src/domain/job/control-flow.js';
 import type { JobDocument } from '../../../src/domain/job/job.js';
 import type { AbortKind, Outcome } from '../../../src/domain/job/outcome.js';
 import type { HandlerRegistry } from '../../../src/handlers/handler-registry.js';
 import type { JobContext } from '../../../src/handlers/handler.js';
-import { type HandlerHooks } from '../../../src/handlers/hooks.js';
-import { type Attempt, type Execution, JobExecutor } from '../../../src/worker/job-executor.js';
+import type { HandlerHooks } from '../../../src/handlers/hooks.js';
+import type { Attempt, Execution, JobExecutor } from '../../../src/worker/job-executor.js';
 import { aJob } from '../../support/factories/job.js';
-import { aRegistry } from '../../support/factories/handler-registry.js';
 import { signal } from '../../support/events.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
+import { throwing, untilAborted } from '../../support/handlers/recording-definition.js';
+import { anExecutor, currentValue, never } from '../../support/job-executor.js';
 
-const NOTHING: HandlerHooks = { when: [], skip: [], before: [], onSuccess: [], onError: [], after: [] };
+const NO_HOOKS: HandlerHooks = { when: [], skip: [], before: [], onSuccess: [], onError: [], after: [] };
 
 describe('JobExecutor with hooks', () => {
-  const OPTIONS: Partial<SchedulerOptions> = {
-    timeout: 10_000,
-    timeoutGrace: 500,
-    retries: { max: 2, base: 1000, jitter: 'none' },
-  };
-  const options = resolveOptions({ uri: 'mongodb://unused/app', ...OPTIONS });
-  const noProgress = new ProgressReporter(
-    { saveProgress: async () => true },
-    new ManualClock(),
-    new EventBus(),
-  );
-  type Part = (...args: never[]) => unknown;
+  type Step = (...args: never[]) => unknown;
 
   let clock: ManualClock;
   let registry: HandlerRegistry;
@@ -41,20 +28,13 @@ describe('JobExecutor with hooks', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    registry = aRegistry(OPTIONS);
     calls = [];
     failed = [];
-    executor = new JobExecutor({
-      registry,
-      clock,
-      options,
-      random: () => 0.5,
-      progress: noProgress,
-    });
+    ({ registry, executor } = anExecutor(clock));
   });
 
-  /** Notes its name, then does what it is told to. */
-  function part(name: string, fn: Part = () => undefined): Part {
+  /** Records its name, then calls `fn`. */
+  function step(name: string, fn: Step = () => undefined): Step {
     return (...args) => {
       calls.push(name);
       return fn(...args);
@@ -62,21 +42,21 @@ describe('JobExecutor with hooks', () => {
   }
 
   function start(
-    handler: Part,
-    around: Partial<Record<keyof HandlerHooks, Part[]>> = {},
+    handler: Step,
+    hooks: Partial<Record<keyof HandlerHooks, Step[]>> = {},
     fields: Partial<JobDocument> = {},
     settings: object = {},
   ): Execution {
-    registry.register('work', part('handler', handler), settings);
-    const noted = {
-      before: [part('before')],
-      onSuccess: [part('onSuccess')],
-      onError: [part('onError')],
-      after: [part('after')],
+    registry.register('work', step('handler', handler), settings);
+    const recording = {
+      before: [step('before')],
+      onSuccess: [step('onSuccess')],
+      onError: [step('onError')],
+      after: [step('after')],
     };
     registry.define('work', {
       options: {},
-      hooks: { ...NOTHING, ...noted, ...around } as unknown as HandlerHooks,
+      hooks: { ...NO_HOOKS, ...recording, ...hooks } as unknown as HandlerHooks,
       defaults: { payload: null, queue: null, priority: 100, maxRunningTime: null },
       handledBy: undefined,
       isServed: true,
@@ -89,23 +69,8 @@ describe('JobExecutor with hooks', () => {
     return { ...execution, attempt };
   }
 
-  /** What a promise has come to so far. */
-  async function soFar<T>(promise: Promise<T>): Promise<T | 'pending'> {
-    await flushEventLoop();
-    return Promise.race([promise, Promise.resolve('pending' as const)]);
-  }
-
-  const untilAborted = (_: unknown, { signal: aborting }: JobContext): Promise<never> =>
-    new Promise((_resolve, reject) => {
-      aborting.addEventListener('abort', () => reject(aborting.reason as Error));
-    });
-  const forEver = (): Promise<never> => new Promise(() => undefined);
-  const throwing = (thrown: unknown) => (): never => {
-    throw thrown;
-  };
-
   describe('runs hooks in order', () => {
-    const PATHS: [string, Part, Partial<JobDocument>, Outcome['kind'], string[]][] = [
+    const PATHS: [string, Step, Partial<JobDocument>, Outcome['kind'], string[]][] = [
       ['success', () => 7, {}, 'completed', ['before', 'handler', 'onSuccess', 'after']],
       [
         'a failure that is retried',
@@ -117,7 +82,7 @@ describe('JobExecutor with hooks', () => {
       [
         'the last failure',
         throwing('boom'),
-        { attempts: 1 },
+        { attempts: 2 },
         'failed',
         ['before', 'handler', 'onError', 'after'],
       ],
@@ -137,7 +102,7 @@ describe('JobExecutor with hooks', () => {
       ],
     ];
     for (const [title, handler, fields, kind, expected] of PATHS) {
-      it(`${title} [J5]`, async () => {
+      it(`after ${title} [J5]`, async () => {
         const { attempt, handlerEnded } = start(handler, {}, fields);
         assert.equal((await attempt).outcome.kind, kind);
         await handlerEnded;
@@ -155,12 +120,12 @@ describe('JobExecutor with hooks', () => {
       assert.deepEqual(calls, ['before', 'handler', 'onError', 'after']);
     });
 
-    it('once after the grace when the handler ignores its timeout [J5]', async () => {
+    it('once after the grace time when the handler ignores its timeout [J5]', async () => {
       const { promise, fire } = signal();
       const { attempt, handlerEnded } = start(() => promise);
       await flushEventLoop();
       clock.advance(10_000);
-      assert.equal(await soFar(attempt), 'pending');
+      assert.equal(await currentValue(attempt), 'pending');
       assert.deepEqual(calls, ['before', 'handler']);
       clock.advance(500);
       const { outcome, isStuck } = await attempt;
@@ -203,16 +168,16 @@ describe('JobExecutor with hooks', () => {
 
   describe('before', () => {
     it('fails the attempt when it throws: neither the handler nor further before hooks run [J5]', async () => {
-      const before = [part('one'), part('two', throwing(new Error('not ready'))), part('three')];
+      const before = [step('one'), step('two', throwing(new Error('not ready'))), step('three')];
       const { outcome } = await start(() => 1, { before }).attempt;
       assert.equal(outcome.kind === 'retry' && outcome.error.message, 'not ready');
       assert.deepEqual(calls, ['one', 'two', 'onError', 'after']);
-      assert.deepEqual(failed, [], 'it is the outcome, not a report');
+      assert.deepEqual(failed, [], 'it is the outcome, not a hook error');
     });
 
     it('ends the job when it rejects at the last attempt [J5]', async () => {
-      const before = [part('before', () => Promise.reject(new Error('not ready')))];
-      assert.equal((await start(() => 1, { before }, { attempts: 1 }).attempt).outcome.kind, 'failed');
+      const before = [step('before', () => Promise.reject(new Error('not ready')))];
+      assert.equal((await start(() => 1, { before }, { attempts: 2 }).attempt).outcome.kind, 'failed');
     });
 
     it('can cancel and snooze like a handler [J5]', async () => {
@@ -223,8 +188,8 @@ describe('JobExecutor with hooks', () => {
 
     it('is awaited, one hook after the other [J5]', async () => {
       const { promise, fire } = signal();
-      const { attempt } = start(() => 1, { before: [part('one', () => promise), part('two')] });
-      assert.equal(await soFar(attempt), 'pending');
+      const { attempt } = start(() => 1, { before: [step('one', () => promise), step('two')] });
+      assert.equal(await currentValue(attempt), 'pending');
       assert.deepEqual(calls, ['one']);
       fire();
       await attempt;
@@ -232,7 +197,7 @@ describe('JobExecutor with hooks', () => {
     });
 
     it('that never ends is subject to the timeout of the attempt [C5] [J5]', async () => {
-      const { attempt } = start(() => 1, { before: [part('before', forEver)] });
+      const { attempt } = start(() => 1, { before: [step('before', never)] });
       await flushEventLoop();
       clock.advance(10_000);
       await flushEventLoop();
@@ -243,9 +208,9 @@ describe('JobExecutor with hooks', () => {
     });
 
     for (const kind of ['cancelled', 'shutdown', 'lockLost'] as const) {
-      it(`does not let the handler start when the attempt was aborted meanwhile: ${kind} [J5]`, async () => {
+      it(`does not let the handler start when the attempt was aborted in the meantime: ${kind} [J5]`, async () => {
         const { promise, fire } = signal();
-        const execution = start(() => 1, { before: [part('before', () => promise), part('next')] });
+        const execution = start(() => 1, { before: [step('before', () => promise), step('next')] });
         await flushEventLoop();
         execution.abort(kind, new Error('because'));
         fire();
@@ -256,7 +221,7 @@ describe('JobExecutor with hooks', () => {
 
     it('does not let the handler start after the timeout of the attempt [C5] [J5]', async () => {
       const { promise, fire } = signal();
-      const { attempt, handlerEnded } = start(() => 1, { before: [part('before', () => promise)] });
+      const { attempt, handlerEnded } = start(() => 1, { before: [step('before', () => promise)] });
       await flushEventLoop();
       clock.advance(10_000);
       await flushEventLoop();
@@ -270,7 +235,7 @@ describe('JobExecutor with hooks', () => {
 
   describe('filters', () => {
     it('that skip: neither hooks nor the handler run [J4]', async () => {
-      const { attempt, handlerEnded } = start(() => 1, { when: [part('when', () => false)] });
+      const { attempt, handlerEnded } = start(() => 1, { when: [step('when', () => false)] });
       assert.deepEqual((await attempt).outcome, { kind: 'skipped', reason: 'when() number 1 is false' });
       await handlerEnded;
       assert.deepEqual(calls, ['when']);
@@ -278,12 +243,12 @@ describe('JobExecutor with hooks', () => {
     });
 
     it('are evaluated before any hook [J4]', async () => {
-      await start(() => 1, { when: [part('when', () => true)], skip: [part('skip', () => false)] }).attempt;
+      await start(() => 1, { when: [step('when', () => true)], skip: [step('skip', () => false)] }).attempt;
       assert.deepEqual(calls, ['when', 'skip', 'before', 'handler', 'onSuccess', 'after']);
     });
 
     it('that throw fail the attempt [J4] [J5]', async () => {
-      const { outcome } = await start(() => 1, { when: [part('when', throwing(new Error('api is down')))] })
+      const { outcome } = await start(() => 1, { when: [step('when', throwing(new Error('api is down')))] })
         .attempt;
       assert.equal(outcome.kind === 'retry' && outcome.error.message, 'api is down');
       assert.deepEqual(calls, ['when', 'onError', 'after']);
@@ -291,17 +256,17 @@ describe('JobExecutor with hooks', () => {
 
     it('receive the payload that the schema returned [J4]', async () => {
       const seen: unknown[] = [];
-      const see: Part = (payload: unknown) => seen.push(payload) > 0;
+      const record: Step = (payload: unknown) => seen.push(payload) > 0;
       const schema = z.object({ n: z.string().transform(Number) });
-      const around = { when: [see], before: [see], onSuccess: [see], after: [see] };
-      await start(() => 1, around, { payload: { n: '7' } }, { schema }).attempt;
+      const hooks = { when: [record], before: [record], onSuccess: [record], after: [record] };
+      await start(() => 1, hooks, { payload: { n: '7' } }, { schema }).attempt;
       assert.deepEqual(seen, [{ n: 7 }, { n: 7 }, { n: 7 }, { n: 7 }]);
     });
 
     for (const kind of ['cancelled', 'shutdown', 'lockLost'] as const) {
-      it(`start nothing when the attempt was aborted meanwhile: ${kind} [J4]`, async () => {
+      it(`start nothing when the attempt was aborted in the meantime: ${kind} [J4]`, async () => {
         const { promise, fire } = signal<boolean>();
-        const execution = start(() => 1, { when: [part('when', () => promise)] });
+        const execution = start(() => 1, { when: [step('when', () => promise)] });
         await flushEventLoop();
         execution.abort(kind, new Error('because'));
         fire(true);
@@ -311,9 +276,9 @@ describe('JobExecutor with hooks', () => {
       });
     }
 
-    it('start nothing when they answer after the timeout [C5] [J4]', async () => {
+    it('start nothing when they return after the timeout [C5] [J4]', async () => {
       const { promise, fire } = signal<boolean>();
-      const { attempt, handlerEnded } = start(() => 1, { when: [part('when', () => promise)] });
+      const { attempt, handlerEnded } = start(() => 1, { when: [step('when', () => promise)] });
       await flushEventLoop();
       clock.advance(10_000);
       await flushEventLoop();
@@ -327,17 +292,17 @@ describe('JobExecutor with hooks', () => {
   });
 
   describe('a hook that never ends', () => {
-    async function afterTheGrace(execution: Execution): Promise<Attempt> {
-      assert.equal(await soFar(execution.attempt), 'pending');
+    async function afterGraceTime(execution: Execution): Promise<Attempt> {
+      assert.equal(await currentValue(execution.attempt), 'pending');
       clock.advance(499);
-      assert.equal(await soFar(execution.attempt), 'pending');
+      assert.equal(await currentValue(execution.attempt), 'pending');
       clock.advance(1);
       return execution.attempt;
     }
 
-    it('delays the outcome by timeoutGrace and no longer [J5]', async () => {
-      const execution = start(() => 7, { after: [part('after', forEver)] });
-      const { outcome, isStuck, finishedAt, duration } = await afterTheGrace(execution);
+    it('delays the outcome by timeoutGrace at most [J5]', async () => {
+      const execution = start(() => 7, { after: [step('after', never)] });
+      const { outcome, isStuck, finishedAt, duration } = await afterGraceTime(execution);
       assert.deepEqual(outcome, { kind: 'completed', result: 7 });
       assert.equal(isStuck, false);
       assert.deepEqual([finishedAt.getTime() - clock.now().getTime(), duration], [0, 500]);
@@ -351,9 +316,9 @@ describe('JobExecutor with hooks', () => {
     for (const [hook, handler] of [
       ['onSuccess', () => 7],
       ['onError', throwing(new Error('boom'))],
-    ] as [keyof HandlerHooks, Part][]) {
+    ] as [keyof HandlerHooks, Step][]) {
       it(`is reported by its name: ${hook} [J5]`, async () => {
-        await afterTheGrace(start(handler, { [hook]: [part(hook, forEver)] }));
+        await afterGraceTime(start(handler, { [hook]: [step(hook, never)] }));
         assert.deepEqual(
           failed.map(([name]) => name),
           [hook],
@@ -361,24 +326,24 @@ describe('JobExecutor with hooks', () => {
       });
     }
 
-    it('shares the grace with the other hooks [J5]', async () => {
+    it('shares the grace time with the other hooks [J5]', async () => {
       const slow = (): Promise<void> => clock.sleep(300);
       const execution = start(() => 7, {
-        onSuccess: [part('one', slow)],
-        after: [part('two', slow), part('three')],
+        onSuccess: [step('one', slow)],
+        after: [step('two', slow), step('three')],
       });
       await flushEventLoop();
       clock.advance(300);
       await flushEventLoop();
       clock.advance(199);
-      assert.equal(await soFar(execution.attempt), 'pending');
+      assert.equal(await currentValue(execution.attempt), 'pending');
       clock.advance(1);
       await execution.attempt;
       assert.equal(failed.length, 1);
     });
 
     it('leaves no timer when it ends in time [J5]', async () => {
-      const execution = start(() => 7, { after: [part('after', () => clock.sleep(300))] });
+      const execution = start(() => 7, { after: [step('after', () => clock.sleep(300))] });
       await flushEventLoop();
       clock.advance(300);
       await execution.attempt;
@@ -395,14 +360,7 @@ describe('JobExecutor with hooks', () => {
         new SnoozeJob('1h'),
         new ChronosError('JOB_TIMEOUT', 'x'),
       ]) {
-        registry = aRegistry(OPTIONS);
-        executor = new JobExecutor({
-          registry,
-          clock,
-          options,
-          random: () => 0.5,
-          progress: noProgress,
-        });
+        ({ registry, executor } = anExecutor(clock));
         const { outcome } = await start(() => 7, { onSuccess: [throwing(thrown)], after: [throwing(thrown)] })
           .attempt;
         assert.deepEqual(outcome, { kind: 'completed', result: 7 });
@@ -412,7 +370,7 @@ describe('JobExecutor with hooks', () => {
 
     it('can log lines that belong to the attempt [J5]', async () => {
       const log = (line: string) => (_: unknown, context: JobContext) => context.log(line);
-      const hooks = { before: [log('before') as Part], after: [log('after') as Part] };
+      const hooks = { before: [log('before') as Step], after: [log('after') as Step] };
       assert.deepEqual((await start(() => 1, hooks).attempt).log, ['before', 'after']);
     });
 
@@ -433,7 +391,7 @@ describe('JobExecutor with hooks', () => {
 
     it('are not affected by an abort while they run [J5]', async () => {
       const { promise, fire } = signal();
-      const execution = start(() => 7, { onSuccess: [part('onSuccess', () => promise)] });
+      const execution = start(() => 7, { onSuccess: [step('onSuccess', () => promise)] });
       await flushEventLoop();
       execution.abort('cancelled', new Error('too late'));
       fire();

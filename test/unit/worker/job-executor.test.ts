@@ -1,35 +1,18 @@
 import assert from 'node:assert/strict';
-import { ProgressReporter } from '../../../src/worker/job-context.js';
-import { EventBus } from '../../../src/runtime/event-bus.js';
 import { z } from 'zod';
-import { resolveOptions, type SchedulerOptions } from '../../../src/config/options.js';
 import { CancelJob, SnoozeJob } from '../../../src/domain/job/control-flow.js';
 import type { JobDocument } from '../../../src/domain/job/job.js';
 import type { HandlerRegistry } from '../../../src/handlers/handler-registry.js';
 import type { JobContext } from '../../../src/handlers/handler.js';
-import { type Attempt, type Execution, JobExecutor } from '../../../src/worker/job-executor.js';
+import type { Attempt, Execution, JobExecutor } from '../../../src/worker/job-executor.js';
 import { aJob } from '../../support/factories/job.js';
-import { aRegistry } from '../../support/factories/handler-registry.js';
 import { signal } from '../../support/events.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
+import { throwing, untilAborted } from '../../support/handlers/recording-definition.js';
+import { anExecutor, currentValue, never } from '../../support/job-executor.js';
 
 type Handler = (payload: unknown, job: JobContext) => unknown;
-
-const OPTIONS: Partial<SchedulerOptions> = {
-  timeout: 10_000,
-  timeoutGrace: 500,
-  retries: { max: 3, base: 1000, jitter: 'none' },
-};
-const options = resolveOptions({ uri: 'mongodb://unused/app', ...OPTIONS });
-
-/** Ends as soon as its signal is aborted. */
-const heeding: Handler = (_, job) =>
-  new Promise((_resolve, reject) => {
-    job.signal.addEventListener('abort', () => reject(job.signal.reason as Error));
-  });
-/** Never ends. */
-const deaf: Handler = () => new Promise(() => undefined);
 
 describe('JobExecutor', () => {
   let clock: ManualClock;
@@ -39,19 +22,11 @@ describe('JobExecutor', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    registry = aRegistry(OPTIONS);
     progress = [];
-    executor = new JobExecutor({
-      registry,
+    ({ registry, executor } = anExecutor(
       clock,
-      options,
-      random: () => 0.5,
-      progress: new ProgressReporter(
-        { saveProgress: async (id, _token, { value, note }) => progress.push([id, value, note]) > 0 },
-        clock,
-        new EventBus(),
-      ),
-    });
+      async (id, _token, { value, note }) => progress.push([id, value, note]) > 0,
+    ));
   });
 
   function start(handler: Handler, fields: Partial<JobDocument> = {}, settings: object = {}): Execution {
@@ -61,12 +36,6 @@ describe('JobExecutor', () => {
 
   function attemptOf(handler: Handler, fields?: Partial<JobDocument>, settings?: object): Promise<Attempt> {
     return start(handler, fields, settings).attempt;
-  }
-
-  /** What a promise has come to so far. */
-  async function soFar<T>(promise: Promise<T>): Promise<T | 'pending'> {
-    await flushEventLoop();
-    return Promise.race([promise, Promise.resolve('pending' as const)]);
   }
 
   it('returns the outcome with its times', async () => {
@@ -117,25 +86,19 @@ describe('JobExecutor', () => {
   });
 
   it('uses the retries of the job, then of the handler, then of the scheduler', async () => {
-    const fail: Handler = () => {
-      throw new Error('boom');
-    };
     const settings = { retries: { base: 2000, max: 5 } };
-    const { outcome } = await attemptOf(fail, { attempts: 2, retries: { base: 3000 } }, settings);
+    const { outcome } = await attemptOf(
+      throwing(new Error('boom')),
+      { attempts: 2, retries: { base: 3000 } },
+      settings,
+    );
     assert.deepEqual(outcome.kind === 'retry' && outcome.nextRunAt.getTime() - clock.now().getTime(), 12_000);
   });
 
-  it('cancels and snoozes when the handler asks for it', async () => {
+  it('cancels or snoozes when the handler throws CancelJob or SnoozeJob', async () => {
     const cancelled = await attemptOf(() => Promise.reject(new CancelJob('done elsewhere')));
     assert.deepEqual(cancelled.outcome, { kind: 'cancelled', reason: 'done elsewhere' });
-    registry = aRegistry(OPTIONS);
-    executor = new JobExecutor({
-      registry,
-      clock,
-      options,
-      random: () => 0,
-      progress: new ProgressReporter({ saveProgress: async () => true }, clock, new EventBus()),
-    });
+    ({ registry, executor } = anExecutor(clock));
     const snoozed = await attemptOf(() => Promise.reject(new SnoozeJob('1h')));
     assert.deepEqual(snoozed.outcome, { kind: 'snoozed', until: new Date('2026-01-01T01:00:00Z') });
   });
@@ -146,48 +109,41 @@ describe('JobExecutor', () => {
   });
 
   describe('never rejects when the handler throws', () => {
-    const refuse = (): never => {
-      throw new Error('no');
-    };
+    const fail = throwing(new Error('no'));
     const revoked = Proxy.revocable({}, {});
     revoked.revoke();
     const hostile = new Error('x');
-    Object.defineProperty(hostile, 'message', { get: refuse });
-    for (const [what, thrown] of [
+    Object.defineProperty(hostile, 'message', { get: fail });
+    for (const [title, thrown] of [
       ['undefined', undefined],
       ['null', null],
       ['text', 'text'],
       ['a symbol', Symbol('s')],
-      [
-        'a proxy that refuses everything',
-        new Proxy({}, { get: refuse, has: refuse, getPrototypeOf: refuse }),
-      ],
+      ['a proxy that throws at every access', new Proxy({}, { get: fail, has: fail, getPrototypeOf: fail })],
       ['a revoked proxy', revoked.proxy],
-      ['an object that cannot be shown', { toString: refuse, toJSON: refuse, [Symbol.toPrimitive]: refuse }],
+      ['an object that cannot be shown', { toString: fail, toJSON: fail, [Symbol.toPrimitive]: fail }],
       ['an object without a prototype', Object.create(null)],
       ['an error whose message cannot be read', hostile],
-      ['a function', refuse],
+      ['a function', fail],
     ] as [string, unknown][]) {
-      it(what, async () => {
-        const { outcome } = await attemptOf(() => {
-          throw thrown as Error;
-        });
+      it(title, async () => {
+        const { outcome } = await attemptOf(throwing(thrown));
         assert.equal(outcome.kind, 'retry');
         assert.ok(outcome.error instanceof Error);
       });
     }
 
     it('a thenable that throws', async () => {
-      const { outcome } = await attemptOf(() => ({ then: refuse }));
+      const { outcome } = await attemptOf(() => ({ then: fail }));
       assert.equal(outcome.kind, 'retry');
     });
   });
 
   describe('after the timeout', () => {
     it('fails the attempt of a handler that reacts to its signal', async () => {
-      const { attempt, handlerEnded } = start(heeding);
+      const { attempt, handlerEnded } = start(untilAborted);
       clock.advance(9999);
-      assert.equal(await soFar(attempt), 'pending');
+      assert.equal(await currentValue(attempt), 'pending');
       clock.advance(1);
       const { outcome, isStuck, duration } = await attempt;
       await handlerEnded;
@@ -197,18 +153,18 @@ describe('JobExecutor', () => {
       assert.equal(clock.sleepers, 0);
     });
 
-    it('reports a handler that ignores its signal as stuck after the grace', async () => {
+    it('reports a handler that ignores its signal as stuck after the grace time', async () => {
       const { promise, fire } = signal();
       const { attempt, handlerEnded } = start(() => promise);
       clock.advance(10_000);
-      assert.equal(await soFar(attempt), 'pending');
+      assert.equal(await currentValue(attempt), 'pending');
       clock.advance(499);
-      assert.equal(await soFar(attempt), 'pending');
+      assert.equal(await currentValue(attempt), 'pending');
       clock.advance(1);
       const { outcome, isStuck } = await attempt;
       assert.equal(outcome.kind, 'retry');
       assert.equal(isStuck, true);
-      assert.equal(await soFar(handlerEnded), 'pending', 'its slot stays taken');
+      assert.equal(await currentValue(handlerEnded), 'pending', 'its slot stays occupied');
       fire();
       await handlerEnded;
     });
@@ -223,15 +179,15 @@ describe('JobExecutor', () => {
       assert.equal((await attempt).outcome.kind, 'retry');
     });
 
-    for (const [whose, fields, settings, timeout] of [
+    for (const [owner, fields, settings, timeout] of [
       ['of the job', { timeout: 100 }, { timeout: 200 }, 100],
       ['of the handler', {}, { timeout: 200 }, 200],
       ['of the scheduler', {}, {}, 10_000],
     ] as const) {
-      it(`uses the timeout ${whose}`, async () => {
-        const { attempt } = start(heeding, fields, settings);
+      it(`uses the timeout ${owner}`, async () => {
+        const { attempt } = start(untilAborted, fields, settings);
         clock.advance(timeout - 1);
-        assert.equal(await soFar(attempt), 'pending');
+        assert.equal(await currentValue(attempt), 'pending');
         clock.advance(1);
         assert.equal((await attempt).outcome.kind, 'retry');
       });
@@ -243,9 +199,9 @@ describe('JobExecutor', () => {
 
     it('ends the job when all attempts together exceed it', async () => {
       const firstStartedAt = new Date(at.getTime() - 3000);
-      const { attempt } = start(heeding, { maxRunningTime: 5000, firstStartedAt });
+      const { attempt } = start(untilAborted, { maxRunningTime: 5000, firstStartedAt });
       clock.advance(1999);
-      assert.equal(await soFar(attempt), 'pending');
+      assert.equal(await currentValue(attempt), 'pending');
       clock.advance(1);
       const { outcome } = await attempt;
       assert.equal(outcome.kind, 'failed');
@@ -265,7 +221,7 @@ describe('JobExecutor', () => {
     });
 
     it('uses the timeout of the attempt when that comes first', async () => {
-      const { attempt } = start(heeding, { maxRunningTime: 60_000 });
+      const { attempt } = start(untilAborted, { maxRunningTime: 60_000 });
       clock.advance(10_000);
       const { outcome } = await attempt;
       assert.equal(outcome.kind === 'retry' && (outcome.error as { code?: string }).code, 'JOB_TIMEOUT');
@@ -278,13 +234,13 @@ describe('JobExecutor', () => {
       ['lockLost', { kind: 'givenBack' }],
       ['shutdown', { kind: 'givenBack' }],
     ] as const) {
-      it(`by ${kind}, the handler sees the reason and the outcome follows`, async () => {
+      it(`by ${kind}, passes the reason to the handler and returns ${outcome.kind}`, async () => {
         let reason: unknown;
         const execution = start((_, job) => {
           job.signal.addEventListener('abort', () => {
             reason = job.signal.reason;
           });
-          return heeding(_, job);
+          return untilAborted(_, job);
         });
         await flushEventLoop();
         const error = new Error('because');
@@ -306,7 +262,7 @@ describe('JobExecutor', () => {
       assert.deepEqual((await execution.attempt).outcome, { kind: 'cancelled', reason: 'first' });
     });
 
-    it('leaves an attempt alone that has ended', async () => {
+    it('does not change an attempt that has ended', async () => {
       let signal: AbortSignal | undefined;
       const execution = start((_, job) => void (signal = job.signal));
       const { outcome } = await execution.attempt;
@@ -315,11 +271,11 @@ describe('JobExecutor', () => {
       assert.equal(signal?.aborted, false);
     });
 
-    it('adds no grace of its own at a shutdown', async () => {
-      const execution = start(deaf);
+    it('adds no grace time at a shutdown', async () => {
+      const execution = start(never);
       execution.abort('shutdown', new Error('stops'));
       clock.advance(3000);
-      assert.equal(await soFar(execution.attempt), 'pending');
+      assert.equal(await currentValue(execution.attempt), 'pending');
     });
   });
 
@@ -361,7 +317,7 @@ describe('JobExecutor', () => {
       assert.deepEqual(log, ['first', '2']);
     });
 
-    it('up to a thousand, and says that there were more', async () => {
+    it('up to a thousand, and notes that there were more', async () => {
       const { log } = await attemptOf((_, job) => {
         for (let i = 0; i < 5000; i++) job.log(`line ${i}`);
       });
@@ -375,7 +331,7 @@ describe('JobExecutor', () => {
       assert.match(log[0] ?? '', /^€+… \(cut\)$/);
     });
 
-    it('without those written after its end', async () => {
+    it('without lines written after its end', async () => {
       let late: JobContext | undefined;
       const { log } = await attemptOf((_, job) => void (late = job));
       late?.log('too late');

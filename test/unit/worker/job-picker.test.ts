@@ -24,26 +24,27 @@ const ids = (some: readonly Pick<JobDocument, '_id'>[]): string[] => some.map(({
 
 describe('JobPicker', () => {
   let clock: ManualClock;
-  /** Milliseconds that each answer of the store takes. */
+  /** Milliseconds that each reply of the store takes. */
   let latency: number;
   let due: JobDocument[];
+  /** Ids of due jobs that another worker claims first. */
   let taken: Set<string>;
   let random: number;
-  let chances: number;
+  let randomCalls: number;
   let finds: { filter: DueFilter; limit: number; skip: number }[];
-  let singles: { filter: DueFilter; grant: LockGrant }[];
+  let singleClaims: { filter: DueFilter; grant: LockGrant }[];
   let batches: Batch[];
-  let doubts: UncertainClaim[];
+  let uncertain: UncertainClaim[];
   let rounds: SchedulerEvents['worker:claim'][];
   let failing: (batch: Batch | undefined) => Error | undefined;
 
   beforeEach(() => {
-    [due, finds, singles, batches, doubts, rounds] = [[], [], [], [], [], []];
+    [due, finds, singleClaims, batches, uncertain, rounds] = [[], [], [], [], [], []];
     clock = new ManualClock(NOW);
     latency = 0;
     taken = new Set();
     random = 0.5;
-    chances = 0;
+    randomCalls = 0;
     failing = () => undefined;
   });
 
@@ -68,13 +69,13 @@ describe('JobPicker', () => {
       registry.register(taskType, () => undefined, { lease: leases[taskType] ?? 60_000 });
     return new JobPicker({
       ...{ clock, events, registry, queues },
-      random: () => (chances++, random),
+      random: () => (randomCalls++, random),
       workerId: 'worker',
-      uncertainClaims: { add: (claim) => doubts.push(claim) },
+      uncertainClaims: { add: (claim) => uncertain.push(claim) },
       store: store ?? {
         claimOne: async (filter, grant) => {
           clock.advance(latency);
-          singles.push({ filter, grant });
+          singleClaims.push({ filter, grant });
           const error = failing(undefined);
           if (error !== undefined) throw error;
           return due[0] ?? null;
@@ -99,84 +100,86 @@ describe('JobPicker', () => {
     });
   }
 
-  const request = (slots: number, buffer = 0, more: Partial<PickRequest> = {}): PickRequest => ({
+  const request = (slots: number, prefetch = 0, fields: Partial<PickRequest> = {}): PickRequest => ({
     slots,
-    prefetch: buffer,
+    prefetch,
     withoutCrashSuspects: false,
     exclude: [],
-    ...more,
+    ...fields,
   });
 
-  async function picked(slots: number, buffer = 0, parts: PickerOptions = {}): Promise<string[]> {
-    const claimed = await picker(parts).pick(request(slots, buffer));
+  async function pickIds(slots: number, prefetch = 0, options: PickerOptions = {}): Promise<string[]> {
+    const claimed = await picker(options).pick(request(slots, prefetch));
     return ids(claimed.map(({ job }) => job));
   }
 
   describe('for one free slot', () => {
     it('claims the first due job with one write', async () => {
       due = jobs(2);
-      const claimed = await picker().pick(request(1, 0, { withoutCrashSuspects: true, exclude: ['zombie'] }));
-      assert.deepEqual([singles.length, finds.length, batches.length], [1, 0, 0]);
-      const { filter, grant } = singles[0]!;
+      const claimed = await picker().pick(
+        request(1, 0, { withoutCrashSuspects: true, exclude: ['running-here'] }),
+      );
+      assert.deepEqual([singleClaims.length, finds.length, batches.length], [1, 0, 0]);
+      const { filter, grant } = singleClaims[0]!;
       const expected = { queues: ['default'], taskTypes: ['work'], now: NOW };
-      assert.deepEqual(filter, { ...expected, withoutCrashSuspects: true, exclude: ['zombie'] });
+      assert.deepEqual(filter, { ...expected, withoutCrashSuspects: true, exclude: ['running-here'] });
       assert.deepEqual([grant.workerId, grant.lockedUntil], ['worker', new Date('2026-01-01T00:01:00Z')]);
       assert.deepEqual(claimed, [{ job: due[0], token: grant.token, lease: 60_000, sentAt: 0 }]);
     });
 
     it('claims nothing when nothing is due', async () => {
-      assert.deepEqual(await picked(1), []);
+      assert.deepEqual(await pickIds(1), []);
       assert.deepEqual(rounds, [{ wanted: 1, found: 0, claimed: 0 }]);
     });
 
     it('reads first when the lease depends on the task type', async () => {
       due = [aJob({ taskType: 'long' })];
       assert.deepEqual(
-        await picked(1, 0, { taskTypes: ['work', 'long'], leases: { long: 300_000 } }),
+        await pickIds(1, 0, { taskTypes: ['work', 'long'], leases: { long: 300_000 } }),
         ids(due),
       );
-      assert.equal(singles.length, 0);
+      assert.equal(singleClaims.length, 0);
       assert.deepEqual(batches[0]?.grant.lockedUntil, new Date('2026-01-01T00:05:00Z'));
     });
 
     it('reads first when there are more pairs of queue and task type than the server can merge', async () => {
       due = jobs(1);
       const types = Array.from({ length: 100 }, (_, i) => `type-${i}`);
-      await picked(1, 0, { taskTypes: types, queues: ['a', 'b'] });
-      assert.deepEqual([singles.length, finds.length], [1, 0]);
-      await picked(1, 0, { taskTypes: types, queues: ['a', 'b', 'c'] });
-      assert.deepEqual([singles.length, finds.length], [1, 1]);
+      await pickIds(1, 0, { taskTypes: types, queues: ['a', 'b'] });
+      assert.deepEqual([singleClaims.length, finds.length], [1, 0]);
+      await pickIds(1, 0, { taskTypes: types, queues: ['a', 'b', 'c'] });
+      assert.deepEqual([singleClaims.length, finds.length], [1, 1]);
     });
 
     it('reports a claim whose result is unknown', async () => {
       failing = () => new Error('reply lost');
       await assert.rejects(picker().pick(request(1)), /reply lost/);
-      assert.deepEqual(doubts, [{ token: singles[0]?.grant.token, ids: undefined, lease: 60_000 }]);
+      assert.deepEqual(uncertain, [{ token: singleClaims[0]?.grant.token, ids: undefined, lease: 60_000 }]);
     });
   });
 
   it('sends no query without handlers', async () => {
-    assert.deepEqual(await picked(5, 5, { taskTypes: [] }), []);
-    assert.deepEqual([singles.length, finds.length, rounds.length], [0, 0, 0]);
+    assert.deepEqual(await pickIds(5, 5, { taskTypes: [] }), []);
+    assert.deepEqual([singleClaims.length, finds.length, rounds.length], [0, 0, 0]);
   });
 
-  it('returns how many jobs it wanted, found and claimed, and whether others were faster', async () => {
+  it('reports how many jobs it wanted, found and claimed, and whether other workers were faster', async () => {
     due = jobs(3);
     taken.add(due[1]!._id);
-    const subject = picker();
-    await subject.pick(request(2, 3));
+    const one = picker();
+    await one.pick(request(2, 3));
     assert.deepEqual(rounds, [{ wanted: 5, found: 3, claimed: 2 }]);
-    assert.equal(subject.isContended, true);
+    assert.equal(one.isContended, true);
     due = [];
-    await subject.pick(request(1));
+    await one.pick(request(1));
     assert.deepEqual(rounds[1], { wanted: 1, found: 0, claimed: 0 });
-    assert.equal(subject.isContended, false);
+    assert.equal(one.isContended, false);
   });
 
   describe('for several jobs', () => {
     it('claims them in order, the first for free slots and the rest as prefetched', async () => {
       due = jobs(10);
-      assert.deepEqual(await picked(2, 3), ids(due.slice(0, 5)));
+      assert.deepEqual(await pickIds(2, 3), ids(due.slice(0, 5)));
       assert.deepEqual(finds[0]?.limit, 5);
       assert.deepEqual(
         batches.map(({ transition, ids }) => [transition, ids]),
@@ -190,14 +193,14 @@ describe('JobPicker', () => {
     it('returns the jobs as they are after the claim', async () => {
       due = jobs(2, { fence: 3 });
       const claimed = await picker().pick(request(1, 1));
-      const shown = claimed.map(({ job }) => [
+      const fields = claimed.map(({ job }) => [
         job.status,
         job.fence,
         job.lockedBy,
         job.startedAt,
         job.queuedAt,
       ]);
-      assert.deepEqual(shown, [
+      assert.deepEqual(fields, [
         ['RUNNING', 4, 'worker', NOW, NOW],
         ['QUEUED', 4, 'worker', null, NOW],
       ]);
@@ -207,8 +210,8 @@ describe('JobPicker', () => {
     it('groups them by fence and lease, each group with its own token', async () => {
       const [a, b, c, d] = [aJob(), aJob({ fence: 2 }), aJob({ taskType: 'long' }), aJob()];
       due = [a, b, c, d];
-      const parts = { taskTypes: ['work', 'long'], leases: { long: 300_000 } };
-      assert.deepEqual((await picked(4, 0, parts)).sort(), ids(due).sort());
+      const options = { taskTypes: ['work', 'long'], leases: { long: 300_000 } };
+      assert.deepEqual((await pickIds(4, 0, options)).sort(), ids(due).sort());
       assert.deepEqual(
         batches.map(({ ids }) => ids),
         [ids([a, d]), ids([b]), ids([c])],
@@ -228,7 +231,7 @@ describe('JobPicker', () => {
     it('returns only jobs it really claimed', async () => {
       due = jobs(4);
       taken = new Set(ids(due.slice(0, 2)));
-      assert.deepEqual(await picked(4), ids(due.slice(2)));
+      assert.deepEqual(await pickIds(4), ids(due.slice(2)));
     });
 
     it('counts leases from before the read', async () => {
@@ -247,8 +250,7 @@ describe('JobPicker', () => {
       const suspects = [aJob({ crashes: 1 }), aJob({ lostWhileQueued: 1 })];
       const others = jobs(3);
       due = [others[0]!, ...suspects, others[1]!, others[2]!];
-      const got = await picked(1, 4);
-      assert.deepEqual(got, ids([suspects[0]!, ...others]));
+      assert.deepEqual(await pickIds(1, 4), ids([suspects[0]!, ...others]));
       assert.deepEqual(batches[0]?.transition, 'claim');
       assert.deepEqual(batches[0]?.ids, ids([suspects[0]!]));
     });
@@ -256,13 +258,20 @@ describe('JobPicker', () => {
     it('are never prefetched', async () => {
       const others = jobs(2);
       due = [aJob({ crashes: 2 }), ...others];
-      assert.deepEqual(await picked(0, 3), ids(others));
+      assert.deepEqual(await pickIds(0, 3), ids(others));
     });
   });
 
+  it('does not choose at random until it loses jobs to other workers', async () => {
+    due = jobs(16);
+    const one = picker();
+    for (let i = 0; i < 3; i++) await one.pick(request(2));
+    assert.equal(randomCalls, 0);
+  });
+
   describe('after it lost jobs to other workers', () => {
-    async function contended(parts: PickerOptions = {}): Promise<JobPicker> {
-      const one = picker(parts);
+    async function contended(options: PickerOptions = {}): Promise<JobPicker> {
+      const one = picker(options);
       due = jobs(4);
       taken = new Set(ids(due));
       assert.deepEqual(await one.pick(request(2)), []);
@@ -287,10 +296,10 @@ describe('JobPicker', () => {
     });
 
     it('claims no more than it wants, whatever the random choice', async () => {
-      for (const chance of [0, 0.3, 0.9999]) {
+      for (const value of [0, 0.3, 0.9999]) {
         const one = await contended();
         due = jobs(16);
-        random = chance;
+        random = value;
         const got = ids((await one.pick(request(2))).map(({ job }) => job));
         assert.equal(got.length, 2);
         assert.ok(got.every((id) => ids(due).includes(id)));
@@ -302,7 +311,7 @@ describe('JobPicker', () => {
       due = jobs(600);
       random = 0;
       assert.equal((await one.pick(request(100, 900))).length, 250);
-      assert.equal(one.isContended, true, 'there is more, although that is less than was asked for');
+      assert.equal(one.isContended, true, 'more jobs are due, although the claim was smaller than requested');
     });
 
     it('stays within the most urgent priority, and takes its first jobs when there are few', async () => {
@@ -319,21 +328,14 @@ describe('JobPicker', () => {
       const one = await contended();
       due = jobs(16);
       for (let i = 0; i < 16; i++) await one.pick(request(2));
-      assert.equal(chances, 16);
+      assert.equal(randomCalls, 16);
       await one.pick(request(2));
-      assert.deepEqual([chances, one.isContended], [16, false]);
+      assert.deepEqual([randomCalls, one.isContended], [16, false]);
 
       const other = await contended();
       due = [];
       assert.deepEqual(await other.pick(request(2)), []);
       assert.equal(other.isContended, false);
-    });
-
-    it('chooses at random only then', async () => {
-      due = jobs(16);
-      const one = picker();
-      for (let i = 0; i < 3; i++) await one.pick(request(2));
-      assert.equal(chances, 0);
     });
   });
 
@@ -342,26 +344,26 @@ describe('JobPicker', () => {
       due = jobs(2);
       failing = () => new Error('reply lost');
       await assert.rejects(picker().pick(request(2)), /reply lost/);
-      assert.deepEqual(doubts, [{ token: batches[0]?.grant.token, ids: ids(due), lease: 60_000 }]);
+      assert.deepEqual(uncertain, [{ token: batches[0]?.grant.token, ids: ids(due), lease: 60_000 }]);
     });
 
-    it('keeps what other claims of the same round returned', async () => {
+    it('keeps the jobs that other claims of the same round returned', async () => {
       due = [aJob(), aJob({ fence: 1 })];
       failing = (batch) => (batch?.fences[0] === 1 ? new Error('reply lost') : undefined);
-      assert.deepEqual(await picked(2), ids(due.slice(0, 1)));
+      assert.deepEqual(await pickIds(2), ids(due.slice(0, 1)));
       assert.deepEqual(
-        doubts.map(({ ids }) => ids),
+        uncertain.map(({ ids }) => ids),
         [ids(due.slice(1))],
       );
     });
 
-    it('is certain about a read that failed', async () => {
+    it('reports no uncertain claim when a read fails', async () => {
       const one = picker();
       due = jobs(2);
       const findDue = (): Promise<never> => Promise.reject(new Error('no answer'));
       const store = { findDue, claimOne: findDue, claimBatch: findDue, findClaimed: findDue };
       await assert.rejects(picker({ store }).pick(request(2)), /no answer/);
-      assert.deepEqual(doubts, []);
+      assert.deepEqual(uncertain, []);
       assert.equal((await one.pick(request(2))).length, 2);
     });
   });

@@ -24,14 +24,14 @@ describe('PollLoop', () => {
     stale: ClaimedJob[];
     started: number;
   };
-  let pending: { pending: number };
+  let settler: { pending: number };
   let requests: PickRequest[];
   let pick: (request: PickRequest) => Promise<ClaimedJob[]>;
   let accepted: ClaimedJob[];
   let released: ClaimedJob[];
   let nextDueAt: Date | null;
   let changes: { intervalMultiplier: number; isResting: boolean };
-  let freeCapacity: (freed?: FreedCapacity) => void;
+  let onCapacity: (freed: FreedCapacity) => void;
   let claimer: Claimer;
   let contended: boolean;
 
@@ -46,16 +46,14 @@ describe('PollLoop', () => {
       stale: [],
       started: 0,
     };
-    pending = { pending: 0 };
+    settler = { pending: 0 };
     [requests, accepted, released, nextDueAt] = [[], [], [], null];
     contended = false;
     changes = { intervalMultiplier: 1, isResting: false };
     pick = async () => [];
     const fakeRunner = Object.assign(runner, {
       takePrefetched: () => runner.stale.splice(0),
-      onCapacity: (listener: (freed: FreedCapacity) => void) => {
-        freeCapacity = (freed = {}) => listener(freed);
-      },
+      onCapacity: (listener: (freed: FreedCapacity) => void) => (onCapacity = listener),
       accept: (claimed: readonly ClaimedJob[]) => {
         accepted.push(...claimed);
         runner.freeSlots -= claimed.length;
@@ -81,7 +79,7 @@ describe('PollLoop', () => {
       store: { nextDueAt: async ({ after }) => (nextDueAt !== null && nextDueAt > after ? nextDueAt : null) },
       claimer,
       runner: fakeRunner,
-      settler: pending,
+      settler,
       uncertainClaims,
       registry: { taskTypes: ['work'] },
       options: { queues: ['default'], pollInterval: 5000 },
@@ -98,69 +96,71 @@ describe('PollLoop', () => {
     assert.equal(clock.sleepers, 0);
   });
 
-  it('claims jobs for the free slots at every poll interval', async () => {
-    runner.excludedIds = ['zombie'];
+  async function start(): Promise<void> {
     loop.start();
     await flushEventLoop();
-    assert.deepEqual(requests, [{ slots: 2, prefetch: 0, withoutCrashSuspects: false, exclude: ['zombie'] }]);
-    clock.advance(4999);
+  }
+
+  /** How many claims the loop has made when this much more time has passed. */
+  async function claimsAfter(ms: number): Promise<number> {
+    clock.advance(ms);
     await flushEventLoop();
-    assert.equal(requests.length, 1);
-    clock.advance(1);
+    return requests.length;
+  }
+
+  async function freeSlot(): Promise<void> {
+    onCapacity({});
     await flushEventLoop();
-    assert.equal(requests.length, 2);
+  }
+
+  it('claims jobs for the free slots at every poll interval', async () => {
+    runner.excludedIds = ['running-here'];
+    await start();
+    assert.deepEqual(requests, [
+      { slots: 2, prefetch: 0, withoutCrashSuspects: false, exclude: ['running-here'] },
+    ]);
+    assert.equal(await claimsAfter(4999), 1);
+    assert.equal(await claimsAfter(1), 2);
   });
 
   it('polls earlier for a job that is due earlier', async () => {
     nextDueAt = new Date(clock.now().getTime() + 1200);
-    loop.start();
-    await flushEventLoop();
-    clock.advance(1199);
-    await flushEventLoop();
-    assert.equal(requests.length, 1);
-    clock.advance(1);
-    await flushEventLoop();
-    assert.equal(requests.length, 2);
+    await start();
+    assert.equal(await claimsAfter(1199), 1);
+    assert.equal(await claimsAfter(1), 2);
   });
 
-  it('claims nothing without room, and at once when a slot is free', async () => {
+  it('claims nothing without a free slot, and at once when one becomes free', async () => {
     pick = async () => claims(2);
-    loop.start();
-    await flushEventLoop();
+    await start();
     assert.equal(accepted.length, 2);
     assert.equal(requests.length, 1);
     runner.freeSlots = 1;
     pick = async () => [];
-    freeCapacity();
-    await flushEventLoop();
+    await freeSlot();
     assert.deepEqual(requests[1]?.slots, 1);
   });
 
   it('does not poll for each free slot when there was nothing more to claim', async () => {
     pick = async () => claims(1);
-    loop.start();
-    await flushEventLoop();
-    freeCapacity();
-    await flushEventLoop();
+    await start();
+    await freeSlot();
     assert.equal(requests.length, 1);
   });
 
   it('claims nothing while too many outcomes wait to be written', async () => {
-    pending.pending = 2001;
-    loop.start();
-    await flushEventLoop();
+    settler.pending = 2001;
+    await start();
     assert.equal(requests.length, 0);
-    pending.pending = 2000;
-    freeCapacity();
-    await flushEventLoop();
+    settler.pending = 2000;
+    await freeSlot();
     assert.equal(requests.length, 1);
   });
 
-  it('releases jobs it claimed while it was stopped', async () => {
+  it('releases jobs that it claimed while it was being stopped', async () => {
     const { promise, fire } = signal<ClaimedJob[]>();
     pick = () => promise;
-    loop.start();
-    await flushEventLoop();
+    await start();
     claimer.close();
     const stopped = loop.stop();
     const late = claims(2);
@@ -173,8 +173,7 @@ describe('PollLoop', () => {
   it('releases jobs that have waited too long for a slot', async () => {
     runner.stale = claims(1);
     const stale = [...runner.stale];
-    loop.start();
-    await flushEventLoop();
+    await start();
     assert.deepEqual(released, stale);
   });
 
@@ -182,19 +181,17 @@ describe('PollLoop', () => {
     const [suspect] = claims(1);
     suspect!.job.crashes = 1;
     pick = async () => (requests.length === 1 ? [suspect!] : []);
-    loop.start();
-    await flushEventLoop();
+    await start();
     assert.equal(requests.length, 2);
   });
 
   describe('when a poll is requested', () => {
     beforeEach(async () => {
-      loop.start();
-      await flushEventLoop();
+      await start();
       clock.advance(100);
     });
 
-    /** How long after the first of them the claims of a burst start, which is told of every millisecond. */
+    /** Requests a poll every millisecond and returns the times at which claims were made. */
     async function burst(length: number): Promise<number[]> {
       const times: number[] = [];
       for (let time = 0; time < length; time++) {
@@ -210,16 +207,14 @@ describe('PollLoop', () => {
       return times;
     }
 
-    it('claims at once, and in a burst after growing gaps', async () => {
+    it('claims at once, and then at growing intervals during a burst', async () => {
       assert.deepEqual(await burst(100), [0, 5, 15, 35, 55, 75, 95]);
     });
 
-    it('loses no request of a burst', async () => {
+    it('loses no request at the end of a burst', async () => {
       await burst(2);
       assert.equal(requests.length, 2);
-      clock.advance(3);
-      await flushEventLoop();
-      assert.equal(requests.length, 3);
+      assert.equal(await claimsAfter(3), 3);
     });
 
     it('claims at once again after a quiet time', async () => {
@@ -231,7 +226,7 @@ describe('PollLoop', () => {
       assert.deepEqual(await burst(10), [0, 5]);
     });
 
-    it('does not wait for a freed slot to be refilled', async () => {
+    it('refills a freed slot without waiting', async () => {
       pick = async ({ slots }) => claims(slots);
       loop.requestPoll();
       await flushEventLoop();
@@ -240,106 +235,80 @@ describe('PollLoop', () => {
       for (let i = 0; i < 3; i++) {
         const before = requests.length;
         runner.freeSlots = 1;
-        freeCapacity();
-        await flushEventLoop();
+        await freeSlot();
         assert.equal(requests.length, before + 1);
       }
     });
   });
 
   it('polls for a job with a later run time at that time', async () => {
-    loop.start();
-    await flushEventLoop();
+    await start();
     loop.wakeAt(new Date(clock.now().getTime() + 1200));
     loop.wakeAt(new Date(clock.now().getTime() + 3000));
-    clock.advance(1199);
-    await flushEventLoop();
-    assert.equal(requests.length, 1);
-    clock.advance(1);
-    await flushEventLoop();
-    assert.equal(requests.length, 2);
+    assert.equal(await claimsAfter(1199), 1);
+    assert.equal(await claimsAfter(1), 2);
     loop.wakeAt(clock.now());
     await flushEventLoop();
     assert.equal(requests.length, 3);
   });
 
-  it('polls less often, and reads further ahead, while change events arrive', async () => {
+  it('polls less often, and looks further ahead for due jobs, while a change stream is open', async () => {
     changes.intervalMultiplier = 6;
     nextDueAt = new Date(clock.now().getTime() + 20_000);
-    loop.start();
-    await flushEventLoop();
-    clock.advance(19_999);
-    await flushEventLoop();
-    assert.equal(requests.length, 1);
-    clock.advance(1);
-    await flushEventLoop();
-    assert.equal(requests.length, 2);
-    clock.advance(29_999);
-    await flushEventLoop();
-    assert.equal(requests.length, 2);
-    clock.advance(1);
-    await flushEventLoop();
-    assert.equal(requests.length, 3);
+    await start();
+    assert.equal(await claimsAfter(19_999), 1);
+    assert.equal(await claimsAfter(1), 2);
+    assert.equal(await claimsAfter(29_999), 2);
+    assert.equal(await claimsAfter(1), 3);
   });
 
   it('is saturated when claims have been full for a second, and reports when the backlog has drained', async () => {
     pick = async () => claims(2);
-    loop.start();
-    await flushEventLoop();
+    await start();
     clock.advance(999);
     await flushEventLoop();
     assert.equal(changes.isResting, false);
-    // Also with long handlers in all slots, without a freed slot that would wake the loop.
+    // No slot was freed in between: long handlers may occupy all of them.
     clock.advance(1);
     await flushEventLoop();
     assert.equal(changes.isResting, true);
     runner.freeSlots = 2;
-    freeCapacity();
-    await flushEventLoop();
+    await freeSlot();
     assert.equal(changes.isResting, true);
     runner.freeSlots = 2;
     pick = async () => claims(1);
-    freeCapacity();
-    await flushEventLoop();
+    await freeSlot();
     assert.equal(changes.isResting, false);
   });
 
-  it('claims again at once when others were faster, because there may be more', async () => {
+  it('claims again at once when other workers were faster, because more jobs may be due', async () => {
     contended = true;
     pick = async () => {
       contended = requests.length < 3;
       return [];
     };
-    loop.start();
-    await flushEventLoop();
+    await start();
     assert.equal(requests.length, 3);
   });
 
   it('claims again when a handler ends whose job had to be excluded', async () => {
-    runner.excludedIds = ['zombie'];
-    loop.start();
-    await flushEventLoop();
+    runner.excludedIds = ['running-here'];
+    await start();
     runner.excludedIds = [];
-    freeCapacity();
-    await flushEventLoop();
+    await freeSlot();
     assert.equal(requests.length, 2);
-    freeCapacity();
-    await flushEventLoop();
+    await freeSlot();
     assert.equal(requests.length, 2);
   });
 
   it('checks prefetched jobs more often than it polls', async () => {
     runner.prefetched = 1;
-    loop.start();
-    await flushEventLoop();
-    clock.advance(1000);
-    await flushEventLoop();
-    assert.equal(requests.length, 2);
+    await start();
+    assert.equal(await claimsAfter(1000), 2);
   });
 
   it('claims one job first after an idle time, in one round trip, then the others', async () => {
-    loop.start();
-    await flushEventLoop();
+    await start();
     pick = async ({ slots }) => claims(slots);
     clock.advance(5000);
     await flushEventLoop();

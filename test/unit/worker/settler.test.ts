@@ -18,7 +18,7 @@ const DONE: Outcome = { kind: 'completed', result: 'done' };
 const AGAIN: Outcome = { kind: 'retry', error: new Error('boom'), nextRunAt: FINISHED };
 
 const lostReply = (): Error => new mongo.MongoNetworkError('the reply is lost');
-const refusal = (): Error => new Error('refused by the server');
+const rejection = (): Error => new Error('rejected by the server');
 
 const all =
   (settled: Settled) =>
@@ -29,7 +29,7 @@ describe('Settler', () => {
   let clock: ManualClock;
   let events: EventBus;
   let settler: Settler;
-  /** What reached the store, in order. */
+  /** Calls of the store, in order. */
   let calls: string[];
   let statements: Statement[];
   let rows: ExecutionDocument[];
@@ -51,18 +51,18 @@ describe('Settler', () => {
       executionRetention: 1000,
       outages: new OutageMonitor(clock, 60_000),
       store: {
-        settle: (given) => {
-          calls.push(`settle ${given.length}`);
-          statements.push(...given);
-          return write(given);
+        settle: (batch) => {
+          calls.push(`settle ${batch.length}`);
+          statements.push(...batch);
+          return write(batch);
         },
-        findSettled: (given) => {
-          calls.push(`findSettled ${given.length}`);
-          return readBack(given);
+        findSettled: (batch) => {
+          calls.push(`findSettled ${batch.length}`);
+          return readBack(batch);
         },
-        logExecutions: (given) => {
-          calls.push(`log ${given.length}`);
-          rows.push(...given);
+        logExecutions: (batch) => {
+          calls.push(`log ${batch.length}`);
+          rows.push(...batch);
           return log();
         },
       },
@@ -78,7 +78,7 @@ describe('Settler', () => {
     outcome: Outcome = DONE,
     id = 'job',
     token = 'token',
-    alone = false,
+    immediate = false,
   ): Promise<SettleResult> {
     const attempt = {
       outcome,
@@ -89,10 +89,16 @@ describe('Settler', () => {
       isStuck: false,
       hookErrors: [],
     };
-    return settler.settle(aJob({ _id: id, status: 'RUNNING', fence: 4, attempts: 1 }), token, attempt, alone);
+    return settler.settle(
+      aJob({ _id: id, status: 'RUNNING', fence: 4, attempts: 1 }),
+      token,
+      attempt,
+      immediate,
+    );
   }
 
-  async function pass(ms: number): Promise<void> {
+  /** In small steps, so that every sleep starts at its exact time. */
+  async function advance(ms: number): Promise<void> {
     for (let left = ms; left > 0; left -= 100) {
       await flushEventLoop(2);
       clock.advance(100);
@@ -101,9 +107,9 @@ describe('Settler', () => {
   }
 
   it('writes the outcome, then the execution row, then reports it', async () => {
-    const told = settle().then((settlement) => (calls.push('told'), settlement));
-    assert.deepEqual(await told, { settled: true, outcome: DONE });
-    assert.deepEqual(calls, ['settle 1', 'log 1', 'told']);
+    const reported = settle().then((settlement) => (calls.push('reported'), settlement));
+    assert.deepEqual(await reported, { settled: true, outcome: DONE });
+    assert.deepEqual(calls, ['settle 1', 'log 1', 'reported']);
     const common = { jobId: 'job', workerId: 'worker', startedAt: STARTED, finishedAt: FINISHED };
     assert.deepEqual(statements, [{ ...common, token: 'token', outcome: DONE }]);
     assert.deepEqual(rows, [
@@ -141,20 +147,20 @@ describe('Settler', () => {
   it('collects outcomes while two writes are in progress', async () => {
     const [first, second] = [signal<Settled[]>(), signal<Settled[]>()];
     const writes = [first.promise, second.promise];
-    write = (given) => writes.shift() ?? Promise.resolve(given.map(() => 'settled'));
-    const all = [settle(DONE, 'a')];
+    write = (batch) => writes.shift() ?? Promise.resolve(batch.map(() => 'settled'));
+    const results = [settle(DONE, 'a')];
     await flushEventLoop();
-    all.push(settle(DONE, 'b'));
+    results.push(settle(DONE, 'b'));
     await flushEventLoop();
-    all.push(settle(DONE, 'c'), settle(DONE, 'd'));
+    results.push(settle(DONE, 'c'), settle(DONE, 'd'));
     await flushEventLoop();
     assert.deepEqual(calls, ['settle 1', 'settle 1']);
     assert.equal(settler.pending, 4);
     first.fire(['settled']);
-    await Promise.all([all[0], all[2], all[3]]);
+    await Promise.all([results[0], results[2], results[3]]);
     assert.deepEqual(calls, ['settle 1', 'settle 1', 'log 1', 'settle 2', 'log 2']);
     second.fire(['settled']);
-    await all[1];
+    await results[1];
     await settler.whenFlushed();
     assert.equal(settler.pending, 0);
   });
@@ -174,7 +180,7 @@ describe('Settler', () => {
     await Promise.all(others);
   });
 
-  it('writes at most a thousand at once', async () => {
+  it('writes at most a thousand outcomes at once', async () => {
     await Promise.all(Array.from({ length: 2400 }, (_, i) => settle(DONE, `job-${i}`)));
     assert.deepEqual(
       calls.filter((call) => call.startsWith('settle')),
@@ -182,7 +188,7 @@ describe('Settler', () => {
     );
   });
 
-  it('has written everything after flush()', async () => {
+  it('has written everything after whenFlushed()', async () => {
     let settled = false;
     void settle().then(() => (settled = true));
     await settler.whenFlushed();
@@ -203,8 +209,8 @@ describe('Settler', () => {
     });
   });
 
-  describe('when the job should be cancelled', () => {
-    it('cancels it instead of rescheduling it', async () => {
+  describe('when a cancellation was requested', () => {
+    it('cancels the job instead of rescheduling it', async () => {
       write = async ([one]) => [
         one?.outcome.kind === 'retry' ? { cancelRequested: 'not needed' } : 'settled',
       ];
@@ -220,20 +226,20 @@ describe('Settler', () => {
       write = () => Promise.reject(lostReply());
       readBack = all('settled');
       const settlement = settle();
-      await pass(200);
+      await advance(200);
       assert.deepEqual(await settlement, { settled: true, outcome: DONE });
       assert.deepEqual(calls, ['settle 1', 'findSettled 1', 'log 1'], 'nothing is written twice');
     });
 
-    it('writes only what did not take effect again', async () => {
+    it('writes again only outcomes that did not take effect', async () => {
       const record = recordEvents(events, 'worker:trouble', 'worker:recovered');
-      write = async (given) => {
-        if (given.length === 1) return ['settled'];
+      write = async (batch) => {
+        if (batch.length === 1) return ['settled'];
         throw lostReply();
       };
       readBack = async () => ['settled', 'unknown'];
       const both = Promise.all([settle(DONE, 'a'), settle(DONE, 'b')]);
-      await pass(200);
+      await advance(200);
       for (const settlement of await both) assert.equal(settlement.settled, true);
       assert.deepEqual(calls, ['settle 2', 'findSettled 2', 'log 1', 'settle 1', 'log 1']);
       assert.deepEqual(
@@ -250,7 +256,7 @@ describe('Settler', () => {
       write = () => Promise.reject(lostReply());
       readBack = all('lost');
       const settlement = settle();
-      await pass(200);
+      await advance(200);
       assert.deepEqual(await settlement, { settled: false });
       assert.deepEqual(rows, []);
     });
@@ -263,26 +269,26 @@ describe('Settler', () => {
     });
 
     it('retries with growing delays and drops nothing', async () => {
-      const trouble = recordEvents(events, 'worker:trouble');
+      const failures = recordEvents(events, 'worker:trouble');
       const settlement = settle();
-      await pass(17_000);
-      const waits = trouble.map(({ event }) => (event as { retryIn: number }).retryIn);
-      assert.deepEqual(waits.slice(0, 7), [100, 200, 400, 800, 1600, 3200, 5000]);
+      await advance(17_000);
+      const delays = failures.map(({ event }) => (event as { retryIn: number }).retryIn);
+      assert.deepEqual(delays.slice(0, 7), [100, 200, 400, 800, 1600, 3200, 5000]);
       write = all('settled');
-      await pass(5000);
+      await advance(5000);
       assert.deepEqual(await settlement, { settled: true, outcome: DONE });
     });
 
-    it('gives up when it is told to', async () => {
+    it('gives up when it is closed', async () => {
       const settlements = [settle(DONE, 'a')];
-      await pass(500);
+      await advance(500);
       settlements.push(settle(DONE, 'b'));
       void settler.close();
       assert.deepEqual(await Promise.all(settlements), [{ settled: false }, { settled: false }]);
     });
   });
 
-  it('writes the rows of settled jobs after it was told to give up', async () => {
+  it('still writes the outcome and row of an attempt that ended before close()', async () => {
     const settlement = settle();
     void settler.close();
     assert.deepEqual(await settlement, { settled: true, outcome: DONE });
@@ -291,9 +297,9 @@ describe('Settler', () => {
 
   it('settles a job as failed when the server rejects its outcome three times, so that it does not count as crashed', async () => {
     write = ([one]) =>
-      one?.outcome.kind === 'failed' ? Promise.resolve(['settled']) : Promise.reject(refusal());
+      one?.outcome.kind === 'failed' ? Promise.resolve(['settled']) : Promise.reject(rejection());
     const settlement = settle();
-    await pass(3000);
+    await advance(3000);
     const settled = await settlement;
     assert.ok(settled.settled && settled.outcome.kind === 'failed');
     assert.equal((settled.outcome.error as ChronosError).code, 'OUTCOME_REFUSED');
@@ -301,22 +307,22 @@ describe('Settler', () => {
   });
 
   it('drops an outcome that the server rejects in every form', async () => {
-    write = () => Promise.reject(refusal());
+    write = () => Promise.reject(rejection());
     const settlement = settle();
-    await pass(10_000);
+    await advance(10_000);
     assert.deepEqual(await settlement, { settled: false });
     assert.equal(calls.filter((call) => call.startsWith('settle')).length, 6);
     assert.deepEqual(rows, []);
   });
 
   it('writes outcomes one by one when one of them is rejected', async () => {
-    write = (given) => {
-      if (given.some(({ jobId }) => jobId === 'bad')) return Promise.reject(refusal());
-      return Promise.resolve(given.map(() => 'settled' as const));
+    write = (batch) => {
+      if (batch.some(({ jobId }) => jobId === 'bad')) return Promise.reject(rejection());
+      return Promise.resolve(batch.map(() => 'settled' as const));
     };
     const good = Promise.all([settle(DONE, 'a'), settle(DONE, 'b')]);
     const bad = settle(DONE, 'bad');
-    await pass(10_000);
+    await advance(10_000);
     assert.deepEqual(await good, [
       { settled: true, outcome: DONE },
       { settled: true, outcome: DONE },
@@ -328,26 +334,26 @@ describe('Settler', () => {
     it('retries while the result is unknown', async () => {
       log = () => Promise.reject(lostReply());
       const settlement = settle();
-      await pass(10_000);
+      await advance(10_000);
       assert.ok(rows.length > 3);
       log = async () => undefined;
-      await pass(5000);
+      await advance(5000);
       assert.deepEqual(await settlement, { settled: true, outcome: DONE });
       assert.equal(calls.filter((call) => call.startsWith('settle')).length, 1);
     });
 
-    it('stops when it is told to give up', async () => {
+    it('stops retrying when it is closed', async () => {
       log = () => Promise.reject(lostReply());
       const settlement = settle();
-      await pass(500);
+      await advance(500);
       void settler.close();
       assert.deepEqual(await settlement, { settled: true, outcome: DONE });
     });
 
     it('settles without a row that is rejected three times', async () => {
-      log = () => Promise.reject(refusal());
+      log = () => Promise.reject(rejection());
       const settlement = settle();
-      await pass(3000);
+      await advance(3000);
       assert.deepEqual(await settlement, { settled: true, outcome: DONE });
       assert.equal(rows.length, 3);
     });

@@ -11,8 +11,8 @@ const STARTED = new Date('2026-01-01T00:00:00Z');
 describe('StartedMarker', () => {
   let clock: ManualClock;
   let events: EventBus;
-  let marks: StartedMarker;
-  /** What reached the store, write by write. */
+  let marker: StartedMarker;
+  /** The jobs of each write to the store. */
   let written: string[][];
   let mark: () => Promise<void>;
 
@@ -21,19 +21,19 @@ describe('StartedMarker', () => {
     events = new EventBus();
     written = [];
     mark = async () => undefined;
-    const markStarted = (begun: readonly StartedJob[]): Promise<void> => {
-      written.push(begun.map(({ jobId, token }) => `${jobId} ${token}`));
+    const markStarted = (started: readonly StartedJob[]): Promise<void> => {
+      written.push(started.map(({ jobId, token }) => `${jobId} ${token}`));
       return mark();
     };
-    marks = new StartedMarker(clock, events, { markStarted: markStarted });
+    marker = new StartedMarker(clock, events, { markStarted });
   });
 
   afterEach(async () => {
-    await marks.close();
+    await marker.close();
     assert.equal(clock.sleepers, 0);
   });
 
-  const start = (jobId: string, token = 'token'): void => marks.add({ jobId, token, startedAt: STARTED });
+  const start = (jobId: string, token = 'token'): void => marker.add({ jobId, token, startedAt: STARTED });
 
   it('marks jobs together after they have run for a while', async () => {
     start('a');
@@ -41,50 +41,50 @@ describe('StartedMarker', () => {
     await flushEventLoop();
     assert.deepEqual(written, []);
     clock.advance(25);
-    await marks.whenFlushed();
+    await marker.whenFlushed();
     assert.deepEqual(written, [['a token', 'b another token']]);
   });
 
-  it('leaves out jobs that end before', async () => {
+  it('leaves out jobs that end before that', async () => {
     start('a');
     start('b');
     start('c', 'another token');
-    marks.drop('a');
-    marks.drop('c');
+    marker.drop('a');
+    marker.drop('c');
     clock.advance(25);
-    await marks.whenFlushed();
+    await marker.whenFlushed();
     assert.deepEqual(written, [['b token']]);
   });
 
   it('marks each job once', async () => {
     start('a');
     clock.advance(25);
-    await marks.whenFlushed();
+    await marker.whenFlushed();
     start('b');
     clock.advance(25);
-    await marks.whenFlushed();
+    await marker.whenFlushed();
     assert.deepEqual(written, [['a token'], ['b token']]);
   });
 
-  it('marks nothing when it is closed before the time is up', async () => {
+  it('marks nothing when it is closed before that', async () => {
     start('a');
-    await marks.close();
+    await marker.close();
     assert.deepEqual([written, clock.sleepers], [[], 0]);
   });
 
   it('ignores jobs that are added after close()', async () => {
-    await marks.close();
+    await marker.close();
     start('a');
     await flushEventLoop();
     assert.deepEqual([written, clock.sleepers], [[], 0]);
   });
 
   it('reports a failure and does not retry', async () => {
-    const trouble = recordEvents(events, 'worker:trouble');
+    const failures = recordEvents(events, 'worker:trouble');
     mark = () => Promise.reject(new Error('the reply is lost'));
     start('a');
     clock.advance(25);
-    await marks.whenFlushed();
-    assert.deepEqual([written, trouble.length], [[['a token']], 1]);
+    await marker.whenFlushed();
+    assert.deepEqual([written, failures.length], [[['a token']], 1]);
   });
 });

@@ -6,7 +6,7 @@ import { flushEventLoop } from '../../support/flush-event-loop.js';
 
 describe('UncertainClaims', () => {
   let clock: ManualClock;
-  let doubtful: UncertainClaims;
+  let claims: UncertainClaims;
   let calls: string[];
   let failing: boolean;
 
@@ -14,22 +14,22 @@ describe('UncertainClaims', () => {
     clock = new ManualClock();
     calls = [];
     failing = false;
-    const note = async (call: string): Promise<number> => {
+    const record = async (call: string): Promise<number> => {
       calls.push(`${clock.monotonic()}: ${call}`);
       if (failing) throw new Error('no answer');
       return 0;
     };
-    doubtful = new UncertainClaims(clock, new EventBus(), {
-      release: (token, ids) => note(`${token} ${ids.join()}`),
-      releaseByToken: (token) => note(token),
+    claims = new UncertainClaims(clock, new EventBus(), {
+      release: (token, ids) => record(`${token} ${ids.join()}`),
+      releaseByToken: (token) => record(token),
     });
-    doubtful.start();
+    claims.start();
     await flushEventLoop();
   });
 
-  afterEach(() => doubtful.stop());
+  afterEach(() => claims.stop());
 
-  async function pass(ms: number): Promise<void> {
+  async function advance(ms: number): Promise<void> {
     await flushEventLoop();
     for (let left = ms; left > 0; left -= 250) {
       clock.advance(250);
@@ -37,30 +37,30 @@ describe('UncertainClaims', () => {
     }
   }
 
-  it('releases a claim repeatedly until its lease has expired, because it may still arrive', async () => {
-    doubtful.add({ token: 'token', ids: undefined, lease: 2500 });
-    await pass(10_000);
+  it('releases a claim repeatedly until its lease has expired, because it may still take effect', async () => {
+    claims.add({ token: 'token', ids: undefined, lease: 2500 });
+    await advance(10_000);
     assert.deepEqual(calls, ['0: token', '1000: token', '2000: token', '3000: token']);
   });
 
-  it('releases only the jobs in question when they are known', async () => {
-    doubtful.add({ token: 'token', ids: ['a', 'b'], lease: 500 });
-    await pass(2000);
+  it('releases only the jobs of the claim when they are known', async () => {
+    claims.add({ token: 'token', ids: ['a', 'b'], lease: 500 });
+    await advance(2000);
     assert.deepEqual(calls, ['0: token a,b', '1000: token a,b']);
   });
 
   it('drops no claim while the database is unreachable', async () => {
     failing = true;
-    doubtful.add({ token: 'token', ids: undefined, lease: 1000 });
-    await pass(20_000);
+    claims.add({ token: 'token', ids: undefined, lease: 1000 });
+    await advance(20_000);
     failing = false;
     calls = [];
-    await pass(10_000);
+    await advance(10_000);
     assert.equal(calls.length, 1);
   });
 
   it('does nothing without uncertain claims', async () => {
-    await pass(120_000);
+    await advance(120_000);
     assert.deepEqual(calls, []);
   });
 });

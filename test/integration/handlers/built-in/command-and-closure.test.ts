@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import type { JobContext, Scheduler } from '../../../../src/index.js';
-import { manualScheduler, withoutRenewalThread } from '../../../support/manual-scheduler.js';
+import { manualScheduler, stopAndAbort, withoutRenewalThread } from '../../../support/manual-scheduler.js';
 import { signal } from '../../../support/events.js';
 import { timeAfter } from '../../../support/instants.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
-import { outcomeOf, storedOutcome } from '../../../support/handlers/job-outcomes.js';
+import { runJob, runStoredSchedule } from '../../../support/handlers/job-outcomes.js';
+import { untilAborted } from '../../../support/handlers/recording-definition.js';
 
 const MINUTE = 60_000;
 
@@ -17,14 +18,14 @@ describe('built-in handlers', () => {
       const report = (args: unknown, job: JobContext): unknown => [args, job.taskType, job.id];
       assert.equal(scheduler.registerCommand('app:report', report), scheduler);
       const plain = scheduler.define('command', 'app:report').named('daily-report');
-      const given = scheduler
+      const withArgs = scheduler
         .define('command', { command: 'app:report', args: { month: 5 } })
         .named('monthly-report');
-      const first = await outcomeOf(scheduler, plain.dispatch());
+      const first = await runJob(scheduler, plain.dispatch());
       assert.deepEqual(first.result, [null, 'daily-report', first.id]);
-      const second = await outcomeOf(scheduler, given.dispatch());
+      const second = await runJob(scheduler, withArgs.dispatch());
       assert.deepEqual(second.result, [{ month: 5 }, 'monthly-report', second.id]);
-      const third = await outcomeOf(scheduler, given.dispatch({ month: 6 }));
+      const third = await runJob(scheduler, withArgs.dispatch({ month: 6 }));
       assert.deepEqual(third.result, [{ month: 6 }, 'monthly-report', third.id]);
     });
 
@@ -53,7 +54,7 @@ describe('built-in handlers', () => {
       );
     });
 
-    it('without a name is one definition per command [D2] [D3]', async () => {
+    it('has one definition per command when it is not named [D2] [D3]', async () => {
       const { scheduler, clock } = manualScheduler(database);
       const ran: string[] = [];
       for (const name of ['app:report', 'app:purge']) {
@@ -77,7 +78,7 @@ describe('built-in handlers', () => {
           }
         },
       );
-      assert.equal((await outcomeOf(scheduler, purge.dispatch())).result, 'purged');
+      assert.equal((await runJob(scheduler, purge.dispatch())).result, 'purged');
     });
 
     it('is rejected at the start, with a hint, when it is not registered [D2]', async () => {
@@ -95,15 +96,15 @@ describe('built-in handlers', () => {
         scheduler.registerCommand('app:report', (args: unknown) => ['ran', args]);
       const { scheduler } = manualScheduler(database);
       register(scheduler);
-      const dispatched = await outcomeOf(scheduler, scheduler.dispatch('command:app:report', { n: 1 }));
+      const dispatched = await runJob(scheduler, scheduler.dispatch('command:app:report', { n: 1 }));
       assert.deepEqual(dispatched.result, ['ran', { n: 1 }]);
-      assert.deepEqual((await storedOutcome(database, 'command:app:report', { n: 2 }, {}, register)).result, [
-        'ran',
-        { n: 2 },
-      ]);
+      assert.deepEqual(
+        (await runStoredSchedule(database, 'command:app:report', { n: 2 }, {}, register)).result,
+        ['ran', { n: 2 }],
+      );
     });
 
-    it('is rejected when the name is taken or when it is not a command [D2]', () => {
+    it('is rejected when its name is taken or when it is not a function or class [D2]', () => {
       const { scheduler } = manualScheduler(database);
       scheduler.registerCommand('app:report', () => 1);
       assert.throws(() => scheduler.registerCommand('app:report', () => 2), { code: 'HANDLER_EXISTS' });
@@ -190,20 +191,18 @@ describe('built-in handlers', () => {
     });
 
     it('with a name receives its signal like any handler [D2] [C12]', async () => {
-      const scheduler = database.scheduler({ ...withoutRenewalThread, timeoutGrace: '100ms' });
+      const { scheduler, clock } = manualScheduler(database);
       const reached = signal();
       const { id } = await scheduler
-        .define('closure', (_: unknown, job: JobContext) => {
+        .define('closure', (payload: unknown, job: JobContext) => {
           reached.fire();
-          return new Promise((_resolve, reject) => {
-            job.signal.addEventListener('abort', () => reject(job.signal.reason as Error));
-          });
+          return untilAborted(payload, job);
         })
-        .named('patient')
+        .named('waits')
         .dispatch();
       await scheduler.start();
       await reached.promise;
-      assert.deepEqual(await scheduler.stop('150ms'), { left: [] });
+      assert.deepEqual(await stopAndAbort(scheduler, clock), { left: [] });
       assert.equal((await database.collections.jobs.findOne({ _id: id }))?.status, 'SCHEDULED');
     });
   });

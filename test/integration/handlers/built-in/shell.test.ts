@@ -3,7 +3,7 @@ import type { ChronosError, JobView } from '../../../../src/index.js';
 import { manualScheduler, withoutRenewalThread } from '../../../support/manual-scheduler.js';
 import { nextEvent } from '../../../support/events.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
-import { outcomeOf, storedOutcome } from '../../../support/handlers/job-outcomes.js';
+import { runJob, runStoredSchedule } from '../../../support/handlers/job-outcomes.js';
 
 const MINUTE = 60_000;
 const NODE = process.execPath;
@@ -21,22 +21,22 @@ describe('built-in handlers', () => {
       const echo = scheduler
         .define('shell', [NODE, '-e', 'console.log(process.argv[1])', text])
         .named('echo');
-      const { result } = await outcomeOf(scheduler, echo.dispatch());
+      const { result } = await runJob(scheduler, echo.dispatch());
       assert.deepEqual(result, { exitCode: 0, stdout: `${text}\n`, stderr: '', cut: false });
     });
 
-    it('passes the job to the program and keeps the secrets of the worker [D2]', async () => {
+    it('passes the id and fence of the job to the program, but not the environment of the worker [D2]', async () => {
       const { scheduler } = manualScheduler(database);
       process.env['CHRONOS_TEST_SECRET'] = 'hunter2';
       try {
         const script = 'console.log(JSON.stringify(process.env))';
         const show = scheduler
-          .define('shell', { file: NODE, args: ['-e', script], env: { GIVEN: 'yes' } })
+          .define('shell', { file: NODE, args: ['-e', script], env: { OWN: 'yes' } })
           .named('show');
-        const { id, result } = await outcomeOf(scheduler, show.dispatch());
+        const { id, result } = await runJob(scheduler, show.dispatch());
         const environment = JSON.parse((result as { stdout: string }).stdout) as Record<string, string>;
         assert.deepEqual(
-          [environment['CHRONOS_JOB_ID'], environment['CHRONOS_FENCE'], environment['GIVEN']],
+          [environment['CHRONOS_JOB_ID'], environment['CHRONOS_FENCE'], environment['OWN']],
           [id, '1', 'yes'],
         );
         assert.equal(environment['CHRONOS_TEST_SECRET'], undefined);
@@ -51,7 +51,7 @@ describe('built-in handlers', () => {
         .define('shell', [NODE, '-e', 'console.error("no space"); process.exit(3)'])
         .named('fail')
         .maxRetries(0);
-      const job = await outcomeOf(scheduler, fail.dispatch());
+      const job = await runJob(scheduler, fail.dispatch());
       assert.deepEqual([job.status, code(job)], ['FAILED', 'SHELL_FAILED']);
       assert.match(job.error!.message, /code 3.*no space/s);
     });
@@ -76,12 +76,12 @@ describe('built-in handlers', () => {
       await database.collections.jobs.updateOne({ _id: id }, { $set: { payload: print('tampered') } });
       await scheduler.run();
       assert.equal(((await scheduler.getJob(id))?.result as { stdout: string }).stdout, 'hello\n');
-      const other = await outcomeOf(scheduler, scheduler.dispatch('hello', print('another')));
+      const other = await runJob(scheduler, scheduler.dispatch('hello', print('another')));
       assert.equal((other.result as { stdout: string }).stdout, 'hello\n');
-      const byStored = await storedOutcome(database, 'hello', print('stored'), {}, (elsewhere) =>
+      const stored = await runStoredSchedule(database, 'hello', print('stored'), {}, (elsewhere) =>
         elsewhere.define('shell', print('hello')).named('hello'),
       );
-      assert.equal((byStored.result as { stdout: string }).stdout, 'hello\n');
+      assert.equal((stored.result as { stdout: string }).stdout, 'hello\n');
     });
 
     it('runs every minute, inline, one instance at a time [D2] [D6]', async () => {
@@ -98,7 +98,7 @@ describe('built-in handlers', () => {
       assert.match((job?.result as { stdout: string }).stdout, /package\.json/);
     });
 
-    it('is rejected at the call when it is a plain string or not a command [D2]', () => {
+    it('is rejected by define() when it is a plain string or not a command [D2]', () => {
       const { scheduler } = manualScheduler(database);
       assert.throws(() => scheduler.define('shell', 'ls -la'), { code: 'SHELL_REFUSED' });
       for (const bad of [undefined, [], {}, { file: 'ls', arg: [] }])
@@ -108,33 +108,30 @@ describe('built-in handlers', () => {
     it('runs a shell command line only when that is requested [D2]', async () => {
       const { scheduler } = manualScheduler(database);
       const count = scheduler.define('shell', { shell: 'printf "a\\nb\\n" | wc -l' }).named('count');
-      const { result } = await outcomeOf(scheduler, count.dispatch());
+      const { result } = await runJob(scheduler, count.dispatch());
       assert.equal((result as { stdout: string }).stdout.trim(), '2');
     });
 
-    describe('from outside of the code', () => {
+    describe('from dispatched jobs and stored schedules', () => {
       const allowed = { shellFiles: [NODE] };
 
-      it('is off by default: a dispatched job fails once, whatever its retries [D2]', async () => {
+      it('is off by default: a dispatched job fails without a retry [D2]', async () => {
         const { scheduler } = manualScheduler(database);
-        const job = await outcomeOf(
-          scheduler,
-          scheduler.dispatch('shell', print('x'), { retries: { max: 5 } }),
-        );
+        const job = await runJob(scheduler, scheduler.dispatch('shell', print('x'), { retries: { max: 5 } }));
         assert.deepEqual([job.status, job.attempts, code(job)], ['FAILED', 1, 'SHELL_REFUSED']);
         assert.match(job.error!.message, /shellFiles/);
       });
 
       it('is off by default for stored schedules [D2]', async () => {
-        const job = await storedOutcome(database, 'shell', print('x'));
+        const job = await runStoredSchedule(database, 'shell', print('x'));
         assert.deepEqual([job.status, code(job)], ['FAILED', 'SHELL_REFUSED']);
       });
 
       it('runs the files that the option shellFiles lists [D2]', async () => {
         const { scheduler } = manualScheduler(database, allowed);
-        const dispatched = await outcomeOf(scheduler, scheduler.dispatch('shell', print('hello')));
+        const dispatched = await runJob(scheduler, scheduler.dispatch('shell', print('hello')));
         assert.equal((dispatched.result as { stdout: string }).stdout, 'hello\n');
-        const stored = await storedOutcome(database, 'shell', print('stored'), allowed);
+        const stored = await runStoredSchedule(database, 'shell', print('stored'), allowed);
         assert.equal((stored.result as { stdout: string }).stdout, 'stored\n');
       });
 
@@ -152,7 +149,7 @@ describe('built-in handlers', () => {
           { file: NODE, args: [], env: { NODE_OPTIONS: '--require /tmp/evil.js' } },
         ];
         for (const payload of payloads) {
-          const job = await outcomeOf(scheduler, scheduler.dispatch('shell', payload));
+          const job = await runJob(scheduler, scheduler.dispatch('shell', payload));
           assert.deepEqual([job.status, code(job)], ['FAILED', 'SHELL_REFUSED'], JSON.stringify(payload));
         }
       });
@@ -160,7 +157,7 @@ describe('built-in handlers', () => {
       it('is not restricted for definitions in the code [D2]', async () => {
         const { scheduler } = manualScheduler(database);
         const hello = scheduler.define('shell', print('hello')).named('hello');
-        assert.equal((await outcomeOf(scheduler, hello.dispatch())).status, 'COMPLETED');
+        assert.equal((await runJob(scheduler, hello.dispatch())).status, 'COMPLETED');
       });
 
       it('is configured with absolute paths [D2]', () => {

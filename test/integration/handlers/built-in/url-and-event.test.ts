@@ -5,7 +5,7 @@ import { recordEvents } from '../../../support/events.js';
 import { START } from '../../../support/instants.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 import { closeServers, serve } from '../../../support/handlers/http-server.js';
-import { outcomeOf, storedOutcome } from '../../../support/handlers/job-outcomes.js';
+import { runJob, runStoredSchedule } from '../../../support/handlers/job-outcomes.js';
 
 const MINUTE = 60_000;
 
@@ -24,7 +24,7 @@ describe('built-in handlers', () => {
         .define('url', { method: 'GET', url: `${url}/ping` })
         .named('ping')
         .everyMinute();
-      const { id, status, result } = await outcomeOf(scheduler, ping.dispatch());
+      const { id, status, result } = await runJob(scheduler, ping.dispatch());
       assert.equal(status, 'COMPLETED');
       assert.deepEqual(
         [(result as { status: number }).status, (result as { body: string }).body],
@@ -41,8 +41,8 @@ describe('built-in handlers', () => {
       const { url, requests } = await serve((_, response) => response.end());
       const { scheduler } = manualScheduler(database, { urlHosts: ['127.0.0.1'] });
       const ping = scheduler.define('url', `${url}/a`).named('ping');
-      await outcomeOf(scheduler, ping.dispatch());
-      await outcomeOf(scheduler, ping.dispatch({ url: `${url}/b`, method: 'POST', body: { n: 1 } }));
+      await runJob(scheduler, ping.dispatch());
+      await runJob(scheduler, ping.dispatch({ url: `${url}/b`, method: 'POST', body: { n: 1 } }));
       assert.deepEqual(
         requests.map(({ method, path, body }) => [method, path, body]),
         [
@@ -70,11 +70,11 @@ describe('built-in handlers', () => {
 
     it('works for stored schedules and dispatched jobs; private addresses must be allowed [D2]', async () => {
       const { url, requests } = await serve((_, response) => response.end('pong'));
-      const stored = await storedOutcome(database, 'url', url, { urlHosts: ['127.0.0.1'] });
+      const stored = await runStoredSchedule(database, 'url', url, { urlHosts: ['127.0.0.1'] });
       assert.deepEqual([stored.status, (stored.result as { body: string }).body], ['COMPLETED', 'pong']);
       const { scheduler } = manualScheduler(database);
-      const refused = await outcomeOf(scheduler, scheduler.dispatch('url', url, { retries: { max: 1 } }));
-      assert.deepEqual([refused.status, code(refused)], ['FAILED', 'URL_REFUSED']);
+      const rejected = await runJob(scheduler, scheduler.dispatch('url', url, { retries: { max: 1 } }));
+      assert.deepEqual([rejected.status, code(rejected)], ['FAILED', 'URL_REFUSED']);
       assert.equal(requests.length, 1);
     });
 
@@ -87,7 +87,7 @@ describe('built-in handlers', () => {
         'ftp://example.com',
         { url: 'https://a', methode: 'GET' },
       ]) {
-        const job = await outcomeOf(scheduler, scheduler.dispatch('url', payload, { retries: { max: 5 } }));
+        const job = await runJob(scheduler, scheduler.dispatch('url', payload, { retries: { max: 5 } }));
         assert.deepEqual(
           [job.status, job.attempts, code(job)],
           ['FAILED', 1, 'INVALID_PAYLOAD'],
@@ -100,25 +100,25 @@ describe('built-in handlers', () => {
   describe('event', () => {
     it('calls the listeners of the channel with the data and the job [D2]', async () => {
       const { scheduler } = manualScheduler(database);
-      const heard: unknown[] = [];
-      scheduler.channel.on('order:paid', (data, job) => heard.push([data, job.id]));
+      const received: unknown[] = [];
+      scheduler.channel.on('order:paid', (data, job) => received.push([data, job.id]));
       const paid = scheduler.define('event', { event: 'order:paid', data: { n: 7 } }).named('paid');
-      const { id, result } = await outcomeOf(scheduler, paid.dispatch());
-      assert.deepEqual(heard, [[{ n: 7 }, id]]);
+      const { id, result } = await runJob(scheduler, paid.dispatch());
+      assert.deepEqual(received, [[{ n: 7 }, id]]);
       assert.deepEqual(result, { listeners: 1 });
     });
 
     it('cannot forge an event of the scheduler [D2]', async () => {
       const { scheduler } = manualScheduler(database);
       const events = recordEvents(scheduler, 'job:complete', 'job:failed', 'worker:state');
-      const heard: unknown[] = [];
+      const received: unknown[] = [];
       const forged = { jobId: 'x', taskType: 'x', result: 'forged' };
-      scheduler.channel.on('job:complete', (data) => heard.push(data));
-      const { id } = await outcomeOf(
+      scheduler.channel.on('job:complete', (data) => received.push(data));
+      const { id } = await runJob(
         scheduler,
         scheduler.dispatch('event', { event: 'job:complete', data: forged }),
       );
-      assert.deepEqual(heard, [forged]);
+      assert.deepEqual(received, [forged]);
       assert.deepEqual(
         events.map(({ name, event }) => [name, (event as { jobId: string }).jobId]),
         [['job:complete', id]],
@@ -127,16 +127,16 @@ describe('built-in handlers', () => {
 
     it('does not receive events of the scheduler [D2]', async () => {
       const { scheduler } = manualScheduler(database);
-      scheduler.channel.on('job:complete', () => assert.fail('this is another bus'));
+      scheduler.channel.on('job:complete', () => assert.fail('the channel must not receive it'));
       scheduler.registerHandler('work', () => 1);
-      assert.equal((await outcomeOf(scheduler, scheduler.dispatch('work'))).status, 'COMPLETED');
+      assert.equal((await runJob(scheduler, scheduler.dispatch('work'))).status, 'COMPLETED');
     });
 
     it('fails the attempt, with a hint, when there is no listener [D2]', async () => {
       const { scheduler } = manualScheduler(database);
       scheduler.channel.on('order:paid', () => 1);
       const typo = scheduler.define('event', 'order:piad').named('typo').maxRetries(0);
-      const job = await outcomeOf(scheduler, typo.dispatch());
+      const job = await runJob(scheduler, typo.dispatch());
       assert.deepEqual([job.status, code(job)], ['FAILED', 'EVENT_UNHEARD']);
       assert.match(job.error!.message, /did you mean 'order:paid'\?/);
     });
@@ -150,33 +150,33 @@ describe('built-in handlers', () => {
         finished.push('slow');
       });
       const tick = scheduler.define('event', 'tick').named('ticker').maxRetries(0);
-      const job = await outcomeOf(scheduler, tick.dispatch());
+      const job = await runJob(scheduler, tick.dispatch());
       assert.deepEqual([job.status, job.error?.message, finished], ['FAILED', 'boom', ['slow']]);
     });
 
     it('works for stored schedules [D2]', async () => {
-      const heard: unknown[] = [];
-      const job = await storedOutcome(database, 'event', { event: 'tick', data: 1 }, {}, (scheduler) =>
-        scheduler.channel.on('tick', (data) => heard.push(data)),
+      const received: unknown[] = [];
+      const job = await runStoredSchedule(database, 'event', { event: 'tick', data: 1 }, {}, (scheduler) =>
+        scheduler.channel.on('tick', (data) => received.push(data)),
       );
-      assert.deepEqual([job.status, heard], ['COMPLETED', [1]]);
+      assert.deepEqual([job.status, received], ['COMPLETED', [1]]);
     });
   });
 
   it('can be replaced by a handler of the application with the same name [D2]', async () => {
     const { scheduler } = manualScheduler(database);
     scheduler.registerHandler('url', (payload: unknown) => ['mine', payload]);
-    const dispatched = await outcomeOf(scheduler, scheduler.dispatch('url', 'x'));
+    const dispatched = await runJob(scheduler, scheduler.dispatch('url', 'x'));
     assert.deepEqual(dispatched.result, ['mine', 'x']);
     const defined = scheduler.define('url', 'y').named('ping');
-    assert.deepEqual((await outcomeOf(scheduler, defined.dispatch())).result, ['mine', 'y']);
+    assert.deepEqual((await runJob(scheduler, defined.dispatch())).result, ['mine', 'y']);
   });
 
-  it('leave define() free to use a task type of the application [D1]', async () => {
+  it('do not prevent define() with a task type of the application [D1]', async () => {
     const { scheduler } = manualScheduler(database);
     scheduler.registerHandler('sendEmail', (payload: { to: string }) => `sent to ${payload.to}`);
     const welcome = scheduler.define('sendEmail', { to: 'ada' }).named('welcome').daily();
-    const job = await outcomeOf(scheduler, welcome.dispatch());
+    const job = await runJob(scheduler, welcome.dispatch());
     assert.deepEqual([job.taskType, job.result, job.nextRunAt], ['welcome', 'sent to ada', START]);
   });
 });

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { type ScheduleDocument } from '../../../../src/domain/schedule/schedule.js';
+import type { ScheduleDocument } from '../../../../src/domain/schedule/schedule.js';
 import type { ScheduleBuilder } from '../../../../src/index.js';
 import { ScheduleBuilder as BuilderClass } from '../../../../src/schedules/definition/builder.js';
 import { manualScheduler } from '../../../support/manual-scheduler.js';
 import { TestDatabase } from '../../../support/database.js';
-import { timeAfter as later, START } from '../../../support/instants.js';
+import { timeAfter, START } from '../../../support/instants.js';
 
 type Build = (builder: ScheduleBuilder<unknown>) => unknown;
 
@@ -19,9 +19,8 @@ describe('methods of ScheduleBuilder', () => {
     rule: { cron: '0 0 * * *', overridable: ['minute', 'hour'], constraints, timezone: 'UTC' },
   });
   const hourly = (more: object): object => ({ rule: { cron: '0 * * * *', timezone: 'UTC', ...more } });
-  const everyHour: Build = (b) => b.cron('0 * * * *');
 
-  /** What each call comes to in the schedule's document. */
+  /** What each call changes in the stored schedule. The first word of a key is the method. */
   const STORED: Record<string, [Build, object]> = {
     everySecond: [(b) => b.everySecond(), cron('* * * * * *')],
     everyTwoSeconds: [(b) => b.everyTwoSeconds(), cron('*/2 * * * * *')],
@@ -79,7 +78,7 @@ describe('methods of ScheduleBuilder', () => {
     symbol: [(b) => b.symbol('EVERY_DAY'), { rule: { fields: { minutes: 10, hours: 2 }, timezone: 'UTC' } }],
     every: [
       (b) => b.every('45s'),
-      { rule: { every: 45_000, timezone: 'UTC' }, anchor: START, nextRunAt: later(45_000) },
+      { rule: { every: 45_000, timezone: 'UTC' }, anchor: START, nextRunAt: timeAfter(45_000) },
     ],
     seconds: [(b) => b.cron('0 * * * *').seconds([0, 30]), hourly({ constraints: { second: [0, 30] } })],
     minutes: [(b) => b.cron('0 * * * *').minutes(0), hourly({ constraints: { minute: [0] } })],
@@ -94,7 +93,7 @@ describe('methods of ScheduleBuilder', () => {
     ],
     timezone: [
       (b) => b.cron('0 * * * *').timezone('Asia/Kolkata'),
-      { ...hourly({ timezone: 'Asia/Kolkata' }), nextRunAt: later(30 * MINUTE) },
+      { ...hourly({ timezone: 'Asia/Kolkata' }), nextRunAt: timeAfter(30 * MINUTE) },
     ],
     startsAt: [
       (b) => b.cron('0 * * * *').startsAt('2026-02-01'),
@@ -135,8 +134,8 @@ describe('methods of ScheduleBuilder', () => {
     named: [(b) => b.named('another name'), { _id: 'another name', taskType: 'another name' }],
     dependsOn: [(b) => b.dependsOn('named'), {}],
   };
-  /** Those that reach the job, its execution or nothing that is stored: each has a test below. */
-  const ELSEWHERE = [
+  /** Methods that change nothing in the stored schedule. Other files test them. */
+  const NOT_STORED = [
     'lease',
     'when',
     'skip',
@@ -166,9 +165,9 @@ describe('methods of ScheduleBuilder', () => {
   });
   after(() => database.close());
 
-  it('are all covered by the list of this test [D1]', () => {
+  it('are all listed in this test [D1]', () => {
     const listed = Object.keys(STORED).map((name) => name.split(' ')[0]!);
-    const all = new Set([...listed, ...ELSEWHERE, ...INTERNAL]);
+    const all = new Set([...listed, ...NOT_STORED, ...INTERNAL]);
     assert.deepEqual([...all].sort(), Object.getOwnPropertyNames(BuilderClass.prototype).sort());
     assert.equal(stored.size, Object.keys(STORED).length);
   });
@@ -177,7 +176,7 @@ describe('methods of ScheduleBuilder', () => {
     it(`${name} is stored in MongoDB [D1] [J2] [J3]`, () => {
       const document = (stored.get(name) ??
         stored.get((expected as { _id?: string })._id ?? '')) as unknown as Record<string, unknown>;
-      assert.ok(document !== undefined, 'it is stored');
+      assert.ok(document !== undefined, 'it is not stored');
       const part = Object.fromEntries(Object.keys(expected).map((key) => [key, document[key]]));
       assert.deepEqual(part, expected);
       assert.deepEqual(
@@ -189,10 +188,9 @@ describe('methods of ScheduleBuilder', () => {
 
   it('preview the same runs that are stored [B10]', async () => {
     const { scheduler } = manualScheduler(database);
-    const hour = scheduler.schedule('preview', () => 1);
-    everyHour(hour);
+    const builder = scheduler.schedule('preview', () => 1).cron('0 * * * *');
     await scheduler.run();
-    const [first, second] = hour.nextRuns(2, START);
+    const [first, second] = builder.nextRuns(2, START);
     const schedule = await scheduler.getSchedule('preview');
     assert.deepEqual(schedule?.nextRunAt, first);
     assert.deepEqual(schedule?.nextRuns(2), [first, second]);

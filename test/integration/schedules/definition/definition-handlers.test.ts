@@ -1,20 +1,16 @@
 import assert from 'node:assert/strict';
 import { z } from 'zod';
-import type { JobDocument } from '../../../../src/domain/job/job.js';
 import type { Scheduler } from '../../../../src/index.js';
 import { manualScheduler } from '../../../support/manual-scheduler.js';
+import { jobsOf } from '../../../support/schedules.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 
 const MINUTE = 60_000;
 
-describe('a definition', () => {
+describe('definitions', () => {
   const database = useSharedDatabase();
 
-  function jobsOf(schedule: string): Promise<JobDocument[]> {
-    return database.collections.jobs.find({ schedule }, { sort: { scheduledFor: 1 } }).toArray();
-  }
-
-  describe('its handler', () => {
+  describe('handler', () => {
     it('can be the name of a task type, with the schema, timeout and retries of its registration [J6]', async () => {
       const { scheduler } = manualScheduler(database);
       const received: unknown[] = [];
@@ -59,21 +55,25 @@ describe('a definition', () => {
       ]);
     });
 
-    it('is needed by a worker to run its jobs: others leave them alone [J18]', async () => {
-      const { scheduler: plain, clock } = manualScheduler(database);
-      const featured = database.scheduler({ clock, lockTimeout: '1d' });
-      featured.schedule('send-emails', () => 'sent').everyFiveMinutes();
-      plain.schedule('other', () => 1).daily();
-      await featured.run();
+    it('must be registered in a worker that creates and runs its jobs: other workers ignore the schedule [J18]', async () => {
+      const { scheduler: without, clock } = manualScheduler(database);
+      const withDefinition = database.scheduler({ clock, lockTimeout: '1d' });
+      withDefinition.schedule('send-emails', () => 'sent').everyFiveMinutes();
+      without.schedule('other', () => 1).daily();
+      await withDefinition.run();
       clock.advance(5 * MINUTE);
-      assert.equal(await plain.run(), 0);
-      assert.equal((await jobsOf('send-emails')).length, 0, 'nor does it make them');
-      assert.equal(await featured.run(), 1);
+      assert.equal(await without.run(), 0);
+      assert.equal(
+        (await jobsOf(database, 'send-emails')).length,
+        0,
+        'a worker without the definition creates no job',
+      );
+      assert.equal(await withDefinition.run(), 1);
     });
   });
 
-  describe('its environments', () => {
-    it('are the only ones it runs in [D8]', async () => {
+  describe('environments', () => {
+    it('limit where a definition runs [D8]', async () => {
       const ran: string[] = [];
       const { clock } = manualScheduler(database);
       const worker = (environment: string): Scheduler => {
@@ -113,7 +113,7 @@ describe('a definition', () => {
       assert.equal(await here.run(), 1);
     });
 
-    it('also apply when its handler was registered separately [D8]', async () => {
+    it('also apply when the handler was registered separately [D8]', async () => {
       const { clock } = manualScheduler(database);
       const ran: string[] = [];
       const worker = (environment: string): Scheduler => {
@@ -126,7 +126,7 @@ describe('a definition', () => {
       await server.run();
       await laptop.run();
       clock.advance(MINUTE);
-      // The server has made the job; the laptop comes first.
+      // The server enqueues the job, and the laptop polls first.
       await server.triggerSchedule('report');
       await laptop.run();
       assert.deepEqual(ran, []);

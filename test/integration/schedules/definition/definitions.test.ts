@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import type { ScheduleBuilder, Scheduler, SchedulerOptions } from '../../../../src/index.js';
 import { manualScheduler, withoutRenewalThread } from '../../../support/manual-scheduler.js';
 import { nextEvent, recordEvents } from '../../../support/events.js';
-import { timeAfter as later } from '../../../support/instants.js';
+import { timeAfter } from '../../../support/instants.js';
+import type { ManualClock } from '../../../support/manual-clock.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 import { waitUntil } from '../../../support/wait-until.js';
 
@@ -103,7 +104,7 @@ describe('definitions', () => {
       assert.equal(await database.collections.schedules.countDocuments(), 0);
     });
 
-    it('because of dependencies are errors of a pass, which computes the order, not of a worker [D9]', async () => {
+    it('because of their dependencies are rejected by a pass, which computes the order, but not by a worker [D9]', async () => {
       const define = (scheduler: Scheduler): void => {
         scheduler
           .schedule('load', () => 1)
@@ -149,6 +150,14 @@ describe('definitions', () => {
   });
 
   describe('that are made after start()', () => {
+    /** Lets the worker poll until the condition is met. */
+    function pollUntil(clock: ManualClock, condition: string, isMet: () => Promise<boolean>): Promise<void> {
+      return waitUntil(condition, () => {
+        clock.advance(100);
+        return isMet();
+      });
+    }
+
     it('take effect within a poll [J21]', async () => {
       const scheduler = database.scheduler({ ...withoutRenewalThread, pollInterval: '50ms' });
       await scheduler.start();
@@ -177,7 +186,7 @@ describe('definitions', () => {
       scheduler.schedule('work', () => 1).cron('0 0 31 2 *');
       await disabled;
       scheduler.schedule('work', () => 1).daily();
-      await waitUntil('it is stored', async () => (await scheduler.getSchedule('work')) !== null, 3000);
+      await waitUntil('it is stored', async () => (await scheduler.getSchedule('work')) !== null);
     });
 
     it('are reported once without a handler, and used as soon as they have one [J21]', async () => {
@@ -185,36 +194,32 @@ describe('definitions', () => {
       await scheduler.start();
       const disabled = recordEvents(scheduler, 'schedule:disabled');
       scheduler.schedule('work').daily();
-      await waitUntil('it is reported', async () => {
-        clock.advance(100);
-        return disabled.length > 0;
-      });
-      // One that comes later is stored by a later look at all of them.
+      await pollUntil(clock, 'it is reported', async () => disabled.length > 0);
+      // When a later definition is stored, all of them were checked again.
       scheduler.schedule('other', () => 1).daily();
-      await waitUntil('the other is stored', async () => {
-        clock.advance(100);
-        return (await scheduler.getSchedule('other')) !== null;
-      });
+      await pollUntil(
+        clock,
+        'the other is stored',
+        async () => (await scheduler.getSchedule('other')) !== null,
+      );
       assert.equal(await scheduler.getSchedule('work'), null);
       scheduler.registerHandler('work', () => 2);
-      await waitUntil('it is stored', async () => {
-        clock.advance(100);
-        return (await scheduler.getSchedule('work')) !== null;
-      });
+      await pollUntil(clock, 'it is stored', async () => (await scheduler.getSchedule('work')) !== null);
       assert.equal(disabled.length, 1);
       assert.match(JSON.stringify(disabled), /schedule 'work' has no handler/);
     });
 
-    it('are reported when they are unnamed closures, because other workers cannot find the code [D2]', async () => {
+    it('are reported when they are unnamed closures, because other workers cannot find their code [D2]', async () => {
       const { scheduler, clock } = manualScheduler(database);
       await scheduler.start();
       const disabled = recordEvents(scheduler, 'schedule:disabled');
       const stored = (): Promise<number> => database.collections.schedules.countDocuments();
       scheduler.define('closure', () => 1).daily();
-      await waitUntil('it was looked at', async () => {
-        clock.advance(100);
-        return disabled.length > 0 || (await stored()) > 0;
-      });
+      await pollUntil(
+        clock,
+        'it is reported or stored',
+        async () => disabled.length > 0 || (await stored()) > 0,
+      );
       assert.deepEqual([disabled.length, await stored()], [1, 0]);
     });
 
@@ -245,7 +250,7 @@ describe('definitions', () => {
       assert.deepEqual(await database.collections.schedules.findOne({ _id: 'work' }), before);
     });
 
-    it('are updated when they changed, and what people set is kept [C7]', async () => {
+    it('are updated when they changed, and a pause is kept [C7]', async () => {
       const old = define((b) => b.daily());
       await old.run();
       await old.pauseSchedule('work', { by: 'ada', reason: 'holidays' });
@@ -253,7 +258,7 @@ describe('definitions', () => {
       const schedule = await old.getSchedule('work');
       assert.deepEqual(
         [schedule?.rule?.cron, schedule?.queue, schedule?.nextRunAt],
-        ['0 9 * * *', 'mails', later(9 * 60 * MINUTE)],
+        ['0 9 * * *', 'mails', timeAfter(9 * 60 * MINUTE)],
       );
       assert.deepEqual([schedule?.isActive, schedule?.paused?.by], [false, 'ada']);
     });

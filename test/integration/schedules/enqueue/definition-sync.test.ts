@@ -4,9 +4,11 @@ import type { Scheduler, SchedulerEvents } from '../../../../src/index.js';
 import type { ScheduleBuilder } from '../../../../src/schedules/definition/builder.js';
 import { manualScheduler, withoutRenewalThread } from '../../../support/manual-scheduler.js';
 import { loadOutcomes } from '../../../support/occurrence-outcomes.js';
-import { nextEvent, recordEvents, signal } from '../../../support/events.js';
+import { nextEvent, recordEvents } from '../../../support/events.js';
+import { useSignals } from '../../../support/pass-reports.js';
 import { timeAfter, START } from '../../../support/instants.js';
 import { ManualClock } from '../../../support/manual-clock.js';
+import { outcomesUntil } from '../../../support/schedules.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 import { waitUntil } from '../../../support/wait-until.js';
 
@@ -16,15 +18,16 @@ const HOUR = 60 * MINUTE;
 
 type Define = (builder: ScheduleBuilder<unknown>) => unknown;
 
-describe('storing the definitions of the code', () => {
-  const releases: (() => void)[] = [];
-  afterEach(() => {
-    for (const release of releases.splice(0)) release();
-  });
+describe('storing definitions', () => {
+  const newSignal = useSignals();
   const database = useSharedDatabase();
 
-  /** A replica with this definition of `job`; they share a clock. */
-  function replica(clock: ManualClock, define: Define, handler: () => unknown = () => undefined): Scheduler {
+  /** A process whose code has this definition of `job`. */
+  function createReplica(
+    clock: ManualClock,
+    define: Define,
+    handler: () => unknown = () => undefined,
+  ): Scheduler {
     const scheduler = database.scheduler({ clock, lockTimeout: '1d', timeout: '1d' });
     define(scheduler.schedule('job', handler));
     return scheduler;
@@ -36,7 +39,7 @@ describe('storing the definitions of the code', () => {
     return schedule;
   }
 
-  it('at the first start stores a schedule that is due from then on [C7]', async () => {
+  it('at the first start counts the occurrences from then on [C7]', async () => {
     const { scheduler, clock } = manualScheduler(database);
     clock.advance(10 * MINUTE);
     scheduler
@@ -56,16 +59,15 @@ describe('storing the definitions of the code', () => {
   });
 
   describe('when another worker starts', () => {
-    it('leaves a schedule unchanged that runs, is paused, or has pending runs and a history [C7] [B8]', async () => {
+    it('leaves a schedule unchanged that is running, is paused, and has pending runs and a history [C7] [B8]', async () => {
       const clock = new ManualClock();
-      const free = signal();
-      releases.push(free.fire);
+      const released = newSignal();
       const define: Define = (builder) =>
         builder
           .hourly()
           .overlap('queue')
           .args({ b: 2, a: [1] });
-      const first = replica(clock, define, () => free.promise);
+      const first = createReplica(clock, define, () => released.promise);
       await first.run();
       const started = nextEvent(first, 'job:start');
       clock.advance(HOUR);
@@ -79,8 +81,8 @@ describe('storing the definitions of the code', () => {
       const jobs = await database.collections.jobs.find().toArray();
 
       clock.advance(10 * MINUTE);
-      // The same definition, its payload written in another order.
-      await replica(clock, (builder) =>
+      // The same definition in another order.
+      await createReplica(clock, (builder) =>
         builder
           .overlap('queue')
           .hourly()
@@ -88,41 +90,41 @@ describe('storing the definitions of the code', () => {
       ).start();
       assert.deepEqual(await stored(), before);
       assert.deepEqual(await database.collections.jobs.find().toArray(), jobs);
-      free.fire();
+      released.fire();
       await pass;
     });
 
-    it('creates one schedule when five start at once [C7]', async () => {
+    it('stores one schedule when five start at once [C7]', async () => {
       const clock = new ManualClock();
-      const replicas = Array.from({ length: 5 }, () => replica(clock, (builder) => builder.hourly()));
+      const replicas = Array.from({ length: 5 }, () => createReplica(clock, (builder) => builder.hourly()));
       await Promise.all(replicas.map((scheduler) => scheduler.start()));
       assert.equal(await database.collections.schedules.countDocuments(), 1);
       assert.equal((await stored()).rev, 0);
     });
 
-    it('stores a new definition once when five start at once, and loses nothing else [C7]', async () => {
+    it('updates a changed definition once when five start at once, and keeps the next run [C7]', async () => {
       const clock = new ManualClock();
-      await replica(clock, (builder) => builder.hourly()).start();
+      await createReplica(clock, (builder) => builder.hourly()).start();
       const before = await stored();
       const replicas = Array.from({ length: 5 }, () =>
-        replica(clock, (builder) => builder.hourly().priority(7)),
+        createReplica(clock, (builder) => builder.hourly().priority(7)),
       );
       await Promise.all(replicas.map((scheduler) => scheduler.start()));
-      const now = await stored();
-      assert.deepEqual([now.priority, now.nextRunAt, now.rev], [7, before.nextRunAt, 1]);
+      const updated = await stored();
+      assert.deepEqual([updated.priority, updated.nextRunAt, updated.rev], [7, before.nextRunAt, 1]);
     });
 
     it('updates the fields that changed, and only those [C7]', async () => {
       const clock = new ManualClock();
-      await replica(clock, (builder) => builder.hourly().args(1).priority(5)).run();
+      await createReplica(clock, (builder) => builder.hourly().args(1).priority(5)).run();
       clock.advance(HOUR);
-      await replica(clock, (builder) => builder.hourly().args(1).priority(5)).run();
-      await replica(clock, (builder) => builder.hourly().args(1).priority(5)).pauseSchedule('job');
+      await createReplica(clock, (builder) => builder.hourly().args(1).priority(5)).run();
+      await createReplica(clock, (builder) => builder.hourly().args(1).priority(5)).pauseSchedule('job');
       const before = await stored();
       clock.advance(MINUTE);
       const define: Define = (builder) =>
         builder.hourly().args(2).queue('q').timeout('1m').retries({ max: 1 }).jitter('1s').overlap('allow');
-      await replica(clock, define).start();
+      await createReplica(clock, define).start();
       assert.deepEqual(await stored(), {
         ...before,
         payload: 2,
@@ -141,9 +143,9 @@ describe('storing the definitions of the code', () => {
       assert.equal((await stored()).isActive, false, 'still paused');
     });
 
-    it('counts a changed rule from the change on and keeps pending runs of the old rule [F2]', async () => {
+    it('counts a changed rule from now on and records occurrences of the old rule as skipped [F2]', async () => {
       const clock = new ManualClock();
-      const old = replica(clock, (builder) => builder.hourly());
+      const old = createReplica(clock, (builder) => builder.hourly());
       await old.run();
       const { rule } = await stored();
       clock.advance(HOUR);
@@ -151,7 +153,7 @@ describe('storing the definitions of the code', () => {
       await old.stop();
       clock.advance(2 * HOUR + 10 * MINUTE);
       const changedAt = clock.now();
-      const next = replica(clock, (builder) => builder.everyFifteenMinutes());
+      const next = createReplica(clock, (builder) => builder.everyFifteenMinutes());
       await next.run();
       const { nextRunAt, lastRunAt, runs } = await stored();
       assert.deepEqual([nextRunAt, lastRunAt, runs], [timeAfter(3 * HOUR + 15 * MINUTE), timeAfter(HOUR), 1]);
@@ -163,28 +165,27 @@ describe('storing the definitions of the code', () => {
       assert.equal(await next.run(), 1);
     });
 
-    it('ends the runs of a disabled definition and continues from the time it is enabled again [D7]', async () => {
+    it('stops a schedule whose definition is disabled, and continues when it is enabled again [D7]', async () => {
       const clock = new ManualClock();
-      await replica(clock, (builder) => builder.hourly()).run();
-      const off = replica(clock, (builder) => builder.hourly().disable());
+      await createReplica(clock, (builder) => builder.hourly()).run();
+      const off = createReplica(clock, (builder) => builder.hourly().disable());
       clock.advance(HOUR);
       assert.equal(await off.run(), 0);
       assert.equal((await stored()).isActive, false);
       clock.advance(HOUR);
-      const on = replica(clock, (builder) => builder.hourly());
+      const on = createReplica(clock, (builder) => builder.hourly());
       assert.equal(await on.run(), 0);
       assert.deepEqual((await stored()).nextRunAt, timeAfter(3 * HOUR));
       clock.advance(HOUR);
       assert.equal(await on.run(), 1);
-      const span = { after: START, until: clock.now() };
-      assert.deepEqual(await loadOutcomes(database.collections, 'job', span), ['changed', 'changed', 'job']);
+      assert.deepEqual(await outcomesUntil(database, clock.now(), 'job'), ['changed', 'changed', 'job']);
     });
 
     it('uses the stored rule when two versions run side by side [C7]', async () => {
       const clock = new ManualClock();
-      const old = replica(clock, (builder) => builder.hourly());
+      const old = createReplica(clock, (builder) => builder.hourly());
       await old.run();
-      const next = replica(clock, (builder) => builder.everyThirtyMinutes());
+      const next = createReplica(clock, (builder) => builder.everyThirtyMinutes());
       await next.run();
       clock.advance(30 * MINUTE);
       assert.equal(await old.run(), 1);
@@ -192,40 +193,41 @@ describe('storing the definitions of the code', () => {
       assert.deepEqual((await stored()).rule, { cron: '*/30 * * * *', timezone: 'UTC' });
     });
 
-    it('repairs a schedule that was disabled as invalid when the code is right [F5]', async () => {
+    it('repairs a schedule that was disabled as invalid, from the code [F5]', async () => {
       const clock = new ManualClock();
-      const first = replica(clock, (builder) => builder.hourly());
+      const first = createReplica(clock, (builder) => builder.hourly());
       await first.run();
       await database.collections.schedules.updateOne({ _id: 'job' }, { $set: { 'rule.cron': 'broken' } });
       clock.advance(HOUR);
       await first.run();
       assert.equal((await stored()).isActive, false);
-      await replica(clock, (builder) => builder.hourly()).start();
+      await createReplica(clock, (builder) => builder.hourly()).start();
       const { isActive, disabledReason, rule } = await stored();
       assert.deepEqual([isActive, disabledReason, rule?.cron], [true, null, '0 * * * *']);
     });
   });
 
   describe('when a definition is removed from the code', () => {
-    async function leave(clock: ManualClock): Promise<void> {
-      const first = replica(clock, (builder) => builder.hourly());
+    /** A replica with the definition has run and stopped. */
+    async function runFormerReplica(clock: ManualClock): Promise<void> {
+      const first = createReplica(clock, (builder) => builder.hourly());
       await first.run();
       await first.stop();
     }
 
-    function watch(scheduler: Scheduler): () => string[] {
+    function watchOrphaned(scheduler: Scheduler): () => string[] {
       const orphaned = recordEvents(scheduler, 'schedule:orphaned');
       return () => orphaned.map(({ event }) => (event as SchedulerEvents['schedule:orphaned']).scheduleId);
     }
 
     it('reports the schedule, keeps it, and enqueues no more jobs [C7]', async () => {
       const clock = new ManualClock();
-      await leave(clock);
+      await runFormerReplica(clock);
       const before = await stored();
       const other = database.scheduler({ clock, lockTimeout: '1d' });
       await other.addSchedule({ id: 'stored', taskType: 'work', cron: '@daily' });
       other.schedule('mine', () => undefined).hourly();
-      const orphaned = watch(other);
+      const orphaned = watchOrphaned(other);
       await other.start();
       assert.deepEqual(orphaned(), ['job']);
       clock.advance(HOUR);
@@ -235,22 +237,25 @@ describe('storing the definitions of the code', () => {
       assert.equal(await other.removeSchedule('job'), true);
     });
 
-    it('reports nothing while a live worker has it [C7]', async () => {
-      const having = database.scheduler(withoutRenewalThread);
-      having.schedule('job', () => undefined).yearly();
-      await having.start();
-      await waitUntil('it is seen', async () => (await database.collections.workers.countDocuments()) === 1);
+    it('reports nothing while a live worker defines it [C7]', async () => {
+      const live = database.scheduler(withoutRenewalThread);
+      live.schedule('job', () => undefined).yearly();
+      await live.start();
+      await waitUntil(
+        'its heartbeat is stored',
+        async () => (await database.collections.workers.countDocuments()) === 1,
+      );
       const other = database.scheduler(withoutRenewalThread);
-      const orphaned = watch(other);
+      const orphaned = watchOrphaned(other);
       await other.start();
       assert.deepEqual(orphaned(), []);
     });
 
     it('reports nothing for a definition of another environment [D8]', async () => {
       const clock = new ManualClock();
-      await leave(clock);
-      const other = replica(clock, (builder) => builder.hourly().environments('production'));
-      const orphaned = watch(other);
+      await runFormerReplica(clock);
+      const other = createReplica(clock, (builder) => builder.hourly().environments('production'));
+      const orphaned = watchOrphaned(other);
       await other.start();
       assert.deepEqual(orphaned(), []);
     });
@@ -262,13 +267,15 @@ describe('storing the definitions of the code', () => {
       const api = database.scheduler({ clock, lockTimeout: '1d' });
       await api.addSchedule({ id: 'job', taskType: 'work', cron: '@daily' });
       const before = await stored();
-      const scheduler = replica(clock, (builder) => builder.hourly());
+      const scheduler = createReplica(clock, (builder) => builder.hourly());
       await assert.rejects(scheduler.start(), {
         code: 'SCHEDULE_EXISTS',
         message: /there is already a stored schedule with the id 'job'/,
       });
       assert.equal(scheduler.state, 'Error');
-      await assert.rejects(replica(clock, (builder) => builder.hourly()).run(), { code: 'SCHEDULE_EXISTS' });
+      await assert.rejects(createReplica(clock, (builder) => builder.hourly()).run(), {
+        code: 'SCHEDULE_EXISTS',
+      });
       assert.deepEqual(await stored(), before);
       await api.removeSchedule('job');
       await scheduler.start();
@@ -305,7 +312,7 @@ describe('storing the definitions of the code', () => {
   });
 
   describe('while a worker runs', () => {
-    it('stores definitions made after the start within a poll, and reports and leaves out invalid ones [C7] [Y8] [F5]', async () => {
+    it('stores definitions made after the start, and reports and ignores invalid ones [C7] [Y8] [F5]', async () => {
       const scheduler = database.scheduler(withoutRenewalThread);
       await scheduler.addSchedule({ id: 'taken', taskType: 'work', cron: '@daily' });
       await scheduler.start();

@@ -1,75 +1,69 @@
 import assert from 'node:assert/strict';
 import type { MisfireOptions, NewSchedule, Scheduler, SkipDocument } from '../../../../src/index.js';
 import { manualScheduler } from '../../../support/manual-scheduler.js';
-import { loadOutcomes, countOutcomes, type OccurrenceOutcome } from '../../../support/occurrence-outcomes.js';
+import { countOutcomes, type OccurrenceOutcome } from '../../../support/occurrence-outcomes.js';
 import { recordEvents } from '../../../support/events.js';
-import { timeAfter, START } from '../../../support/instants.js';
+import { timeAfter } from '../../../support/instants.js';
 import { ManualClock } from '../../../support/manual-clock.js';
+import { jobsOf, outcomesUntil, TAKEOVER_MS } from '../../../support/schedules.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-const LEFT_ALONE = 2 * SECOND;
 
 describe('missed runs', () => {
   const database = useSharedDatabase();
 
-  /** A schedule that nobody looks at for a while; resolves when somebody has. */
-  async function comeBack(
-    said: Partial<NewSchedule>,
-    down: number,
-  ): Promise<{ scheduler: Scheduler; clock: ManualClock; account: () => Promise<OccurrenceOutcome[]> }> {
+  /** Adds a schedule and makes the next pass `downtime` milliseconds later. */
+  async function runAfterDowntime(
+    options: Partial<NewSchedule>,
+    downtime: number,
+  ): Promise<{ scheduler: Scheduler; clock: ManualClock; outcomes: () => Promise<OccurrenceOutcome[]> }> {
     const { scheduler, clock } = manualScheduler(database);
     await scheduler.addSchedule({
       id: 's',
       taskType: 'work',
       cron: '*/10 * * * *',
       overlap: 'allow',
-      ...said,
+      ...options,
     });
-    clock.advance(down);
+    clock.advance(downtime);
     await scheduler.run();
-    const account = (): Promise<OccurrenceOutcome[]> =>
-      loadOutcomes(database.collections, 's', { after: START, until: clock.now() });
-    return { scheduler, clock, account };
+    return { scheduler, clock, outcomes: () => outcomesUntil(database, clock.now()) };
   }
 
-  async function made(): Promise<string[]> {
-    const jobs = await database.collections.jobs.find({ schedule: 's' }, { sort: { _id: 1 } }).toArray();
-    return jobs.map(({ scheduledFor }) => scheduledFor!.toISOString().slice(11, 16));
+  const timeOfDay = (at: Date): string => at.toISOString().slice(11, 16);
+
+  async function occurrencesWithJob(): Promise<string[]> {
+    return (await jobsOf(database, 's')).map(({ scheduledFor }) => timeOfDay(scheduledFor!));
   }
 
   const policies: [string, MisfireOptions | undefined, string[]][] = [
-    ['nothing said: the last one', undefined, ['03:00']],
+    ['the default policy: the last one', undefined, ['03:00']],
     ['skip: none', { policy: 'skip' }, []],
     ['once: the last one', { policy: 'once' }, ['03:00']],
-    ['once, within four minutes: none', { policy: 'once', within: '4m' }, []],
-    ['once, within five minutes: the last one', { policy: 'once', within: '5m' }, ['03:00']],
-    ['all, within half an hour', { policy: 'all', within: '30m' }, ['02:40', '02:50', '03:00']],
+    ['once within four minutes: none', { policy: 'once', within: '4m' }, []],
+    ['once within five minutes: the last one', { policy: 'once', within: '5m' }, ['03:00']],
+    ['all within half an hour', { policy: 'all', within: '30m' }, ['02:40', '02:50', '03:00']],
     ['all, at most two', { policy: 'all', cap: 2 }, ['02:50', '03:00']],
     ['all, at most five within twenty minutes', { policy: 'all', cap: 5, within: '20m' }, ['02:50', '03:00']],
     [
       'all',
       { policy: 'all' },
-      Array.from({ length: 18 }, (_, i) =>
-        timeAfter((i + 1) * 10 * MINUTE)
-          .toISOString()
-          .slice(11, 16),
-      ),
+      Array.from({ length: 18 }, (_, index) => timeOfDay(timeAfter((index + 1) * 10 * MINUTE))),
     ],
   ];
   for (const [name, misfire, expected] of policies) {
-    it(`after three hours of downtime, ${name}; the others are recorded as skipped [D13] [B10]`, async () => {
-      const { account, scheduler } = await comeBack(
+    it(`run by the policy after three hours of downtime (${name}), and the others are recorded as skipped [D13] [B10]`, async () => {
+      const { outcomes, scheduler } = await runAfterDowntime(
         misfire === undefined ? {} : { misfire },
         3 * HOUR + 5 * MINUTE,
       );
-      assert.deepEqual(await made(), expected);
+      assert.deepEqual(await occurrencesWithJob(), expected);
       const missed = 18 - expected.length;
-      const found = await account();
-      assert.deepEqual(found, [
+      assert.deepEqual(await outcomes(), [
         ...Array<OccurrenceOutcome>(missed).fill('misfire'),
         ...Array<OccurrenceOutcome>(expected.length).fill('job'),
       ]);
@@ -82,7 +76,7 @@ describe('missed runs', () => {
     });
   }
 
-  it('of a definition in the code follow the same policy [D13]', async () => {
+  it('of a definition in code follow the same policy [D13]', async () => {
     const clock = new ManualClock();
     const definedBy = (): Scheduler => {
       const scheduler = database.scheduler({ clock, lockTimeout: '1d' });
@@ -98,37 +92,33 @@ describe('missed runs', () => {
     await before.stop();
     clock.advance(3 * HOUR + 5 * MINUTE);
     await definedBy().run();
-    assert.deepEqual(await made(), ['02:50', '03:00']);
-    assert.deepEqual(
-      countOutcomes(await loadOutcomes(database.collections, 's', { after: START, until: clock.now() })),
-      { misfire: 16, job: 2 },
-    );
+    assert.deepEqual(await occurrencesWithJob(), ['02:50', '03:00']);
+    assert.deepEqual(countOutcomes(await outcomesUntil(database, clock.now())), { misfire: 16, job: 2 });
   });
 
-  it('are those more than a minute late, whatever the policy [D13]', async () => {
+  it('are occurrences that are more than a minute late, whatever the policy [D13]', async () => {
     const misfire = { policy: 'skip' } as const;
-    const { scheduler, clock, account } = await comeBack({ misfire }, 11 * MINUTE);
-    assert.deepEqual([await account(), await scheduler.getSkips('s')], [['job'], []]);
+    const { scheduler, clock, outcomes } = await runAfterDowntime({ misfire }, 11 * MINUTE);
+    assert.deepEqual([await outcomes(), await scheduler.getSkips('s')], [['job'], []]);
     clock.advance(10 * MINUTE + 1);
     await scheduler.run();
-    assert.deepEqual(await account(), ['job', 'misfire']);
+    assert.deepEqual(await outcomes(), ['job', 'misfire']);
   });
 
   it('are run for at most the last day by default [D13]', async () => {
     const daily = { cron: '0 2 * * *' };
-    const { account } = await comeBack(daily, 3 * DAY + 2 * HOUR - 1);
+    const { outcomes } = await runAfterDowntime(daily, 3 * DAY + 2 * HOUR - 1);
     // The last of the three was a millisecond less than a day ago.
-    assert.deepEqual(await account(), ['misfire', 'misfire', 'job']);
+    assert.deepEqual(await outcomes(), ['misfire', 'misfire', 'job']);
     const other = manualScheduler(database);
     await other.scheduler.addSchedule({ id: 't', taskType: 'work', cron: '0 2 1 * *' });
     other.clock.advance(2 * DAY);
     await other.scheduler.run();
-    const span = { after: START, until: other.clock.now() };
-    assert.deepEqual(await loadOutcomes(database.collections, 't', span), ['misfire']);
+    assert.deepEqual(await outcomesUntil(database, other.clock.now(), 't'), ['misfire']);
   });
 
   it('keep the time of their occurrence [D13]', async () => {
-    const { scheduler, clock } = await comeBack({}, 3 * HOUR + 5 * MINUTE);
+    const { scheduler, clock } = await runAfterDowntime({}, 3 * HOUR + 5 * MINUTE);
     const times: unknown[] = [];
     scheduler.registerHandler('work', (_, { scheduledFor }) => times.push(scheduledFor));
     await scheduler.run();
@@ -137,9 +127,9 @@ describe('missed runs', () => {
     assert.deepEqual([job?.scheduledFor, job?.createdAt], [timeAfter(3 * HOUR), clock.now()]);
   });
 
-  it('of a schedule for every second, after three hours, run once and are skipped otherwise [D13]', async () => {
-    const { account, scheduler } = await comeBack({ cron: '* * * * * *' }, 3 * HOUR);
-    assert.deepEqual(countOutcomes(await account()), { misfire: 10_738, job: 62 });
+  it('of a schedule for every second are run for the last minute and skipped before [D13]', async () => {
+    const { outcomes, scheduler } = await runAfterDowntime({ cron: '* * * * * *' }, 3 * HOUR);
+    assert.deepEqual(countOutcomes(await outcomes()), { misfire: 10_738, job: 62 });
     const [skip] = await scheduler.getSkips('s');
     assert.deepEqual(
       [skip?.at, skip?.until, skip?.count],
@@ -147,7 +137,7 @@ describe('missed runs', () => {
     );
   });
 
-  it('are the same whichever process is back first, and however many [D13]', async () => {
+  it('are the same however many processes come back, in any order [D13]', async () => {
     const clock = new ManualClock();
     const schedulers = Array.from({ length: 5 }, () => database.scheduler({ clock, lockTimeout: '1d' }));
     const misfire = { policy: 'all', cap: 3 } as const;
@@ -163,42 +153,44 @@ describe('missed runs', () => {
     await Promise.all(
       schedulers.map(async (scheduler, index) => {
         await scheduler.run();
-        // And once more, a little later, when it looks different.
         if (index % 2 === 0) await scheduler.run();
       }),
     );
     for (const id of ['a', 'b', 'c', 'd']) {
-      const found = await loadOutcomes(database.collections, id, { after: START, until: clock.now() });
-      assert.deepEqual(countOutcomes(found), { misfire: 15, job: 3 }, id);
+      const outcomes = await outcomesUntil(database, clock.now(), id);
+      assert.deepEqual(countOutcomes(outcomes), { misfire: 15, job: 3 }, id);
     }
   });
 
   it('run one after another, oldest first, unless they may overlap [D13] [B10]', async () => {
-    const { scheduler, clock, account } = await comeBack(
+    const { scheduler, clock, outcomes } = await runAfterDowntime(
       { misfire: { policy: 'all', within: '1h' }, overlap: 'skip' },
       3 * HOUR + 5 * MINUTE,
     );
-    assert.deepEqual([await made(), (await scheduler.getSchedule('s'))?.waiting], [['02:10'], 5]);
+    assert.deepEqual(
+      [await occurrencesWithJob(), (await scheduler.getSchedule('s'))?.waiting],
+      [['02:10'], 5],
+    );
     const order: string[] = [];
     scheduler.registerHandler('work', (_, { scheduledFor }) => {
-      order.push(scheduledFor!.toISOString().slice(11, 16));
+      order.push(timeOfDay(scheduledFor!));
     });
     for (let round = 0; round < 7; round++) {
       await scheduler.run();
-      clock.advance(LEFT_ALONE);
+      clock.advance(TAKEOVER_MS);
     }
     assert.deepEqual(order, ['02:10', '02:20', '02:30', '02:40', '02:50', '03:00']);
-    assert.deepEqual(countOutcomes(await account()), { misfire: 12, job: 6 });
+    assert.deepEqual(countOutcomes(await outcomes()), { misfire: 12, job: 6 });
   });
 
   it('include the last one when the schedule ended during the downtime [D13]', async () => {
-    const { scheduler, account } = await comeBack({ endsAt: '2026-01-01T01:00:00Z' }, 3 * HOUR);
-    assert.deepEqual(await made(), ['01:00']);
-    assert.deepEqual(countOutcomes(await account()), { misfire: 5, job: 1 });
+    const { scheduler, outcomes } = await runAfterDowntime({ endsAt: '2026-01-01T01:00:00Z' }, 3 * HOUR);
+    assert.deepEqual(await occurrencesWithJob(), ['01:00']);
+    assert.deepEqual(countOutcomes(await outcomes()), { misfire: 5, job: 1 });
     assert.equal((await scheduler.getSchedule('s'))?.nextRunAt, null);
   });
 
-  it('emit their skip once and keep it as long as the execution log [D13]', async () => {
+  it('are reported as skipped once, and that is kept as long as the execution log [D13]', async () => {
     const { scheduler, clock } = manualScheduler(database, { executionRetention: '2d' });
     const skipped = recordEvents(scheduler, 'schedule:skipped');
     await scheduler.addSchedule({
@@ -209,7 +201,7 @@ describe('missed runs', () => {
     });
     clock.advance(3 * HOUR + 30 * MINUTE);
     await scheduler.run();
-    clock.advance(LEFT_ALONE);
+    clock.advance(TAKEOVER_MS);
     await scheduler.run();
     const range = { from: timeAfter(HOUR), until: timeAfter(3 * HOUR + 29 * MINUTE), count: 3 };
     assert.deepEqual(
@@ -232,7 +224,7 @@ describe('missed runs', () => {
     assert.deepEqual(await scheduler.getSkips('s'), [expected]);
   });
 
-  it('do not include occurrences during a pause: these are skipped with that reason [D13] [B8]', async () => {
+  it('do not include occurrences during a pause, which are skipped with the reason `paused` [D13] [B8]', async () => {
     const { scheduler, clock } = manualScheduler(database);
     const misfire = { policy: 'all' } as const;
     await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *', misfire, overlap: 'allow' });
@@ -244,9 +236,14 @@ describe('missed runs', () => {
     await scheduler.resumeSchedule('s');
     clock.advance(HOUR);
     await scheduler.run();
-    clock.advance(LEFT_ALONE);
+    clock.advance(TAKEOVER_MS);
     await scheduler.run();
-    const found = await loadOutcomes(database.collections, 's', { after: START, until: clock.now() });
-    assert.deepEqual(found, ['job', 'paused', 'paused', 'paused', 'job']);
+    assert.deepEqual(await outcomesUntil(database, clock.now()), [
+      'job',
+      'paused',
+      'paused',
+      'paused',
+      'job',
+    ]);
   });
 });

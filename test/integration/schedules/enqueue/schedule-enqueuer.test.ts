@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import type { JobDocument } from '../../../../src/domain/job/job.js';
 import type { JobContext, NewSchedule, Scheduler, SchedulerEvents } from '../../../../src/index.js';
 import { manualScheduler, withoutRenewalThread } from '../../../support/manual-scheduler.js';
-import { loadOutcomes, type OccurrenceOutcome, countOutcomes } from '../../../support/occurrence-outcomes.js';
+import { countOutcomes } from '../../../support/occurrence-outcomes.js';
 import { nextEvent, recordEvents } from '../../../support/events.js';
-import { timeAfter, START } from '../../../support/instants.js';
+import { timeAfter } from '../../../support/instants.js';
 import { ManualClock } from '../../../support/manual-clock.js';
+import { jobsOf, outcomesUntil } from '../../../support/schedules.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 
 const SECOND = 1000;
@@ -16,14 +16,6 @@ const DAY = 24 * HOUR;
 describe('ScheduleEnqueuer', () => {
   const database = useSharedDatabase();
 
-  async function jobs(schedule: string): Promise<JobDocument[]> {
-    return database.collections.jobs.find({ schedule }, { sort: { _id: 1 } }).toArray();
-  }
-
-  function account(id: string, until: Date): Promise<OccurrenceOutcome[]> {
-    return loadOutcomes(database.collections, id, { after: START, until });
-  }
-
   it('creates one job per occurrence of a stored schedule, with all of its settings [C7] [J15]', async () => {
     const { scheduler, clock } = manualScheduler(database, { queues: ['default', 'reports'] });
     const seen: Pick<JobContext, 'id' | 'schedule' | 'scheduledFor' | 'userId'>[] = [];
@@ -31,7 +23,7 @@ describe('ScheduleEnqueuer', () => {
       seen.push({ id, schedule, scheduledFor, userId });
     });
     const due = recordEvents(scheduler, 'schedule:due');
-    const said: NewSchedule = {
+    const options: NewSchedule = {
       id: 'daily report',
       taskType: 'report',
       cron: '30 * * * *',
@@ -43,7 +35,7 @@ describe('ScheduleEnqueuer', () => {
       maxRunningTime: '10m',
       userId: 'ada@example.org',
     };
-    assert.equal(await scheduler.addSchedule(said), 'daily report');
+    assert.equal(await scheduler.addSchedule(options), 'daily report');
     clock.advance(30 * MINUTE - 1);
     assert.equal(await scheduler.run(), 0);
     clock.advance(1);
@@ -51,7 +43,7 @@ describe('ScheduleEnqueuer', () => {
     clock.advance(HOUR);
     assert.equal(await scheduler.run(), 1);
 
-    const made = await jobs('daily report');
+    const made = await jobsOf(database, 'daily report');
     assert.deepEqual(
       made.map(({ _id }) => _id),
       ['daily report@2026-01-01T00:30:00.000Z', 'daily report@2026-01-01T01:30:00.000Z'],
@@ -59,7 +51,7 @@ describe('ScheduleEnqueuer', () => {
     const [first] = made;
     assert.deepEqual(
       [first?.taskType, first?.queue, first?.priority, first?.payload, first?.userId],
-      ['report', 'reports', 7, said.payload, 'ada@example.org'],
+      ['report', 'reports', 7, options.payload, 'ada@example.org'],
     );
     assert.deepEqual(
       [first?.retries, first?.timeout, first?.maxRunningTime],
@@ -83,7 +75,7 @@ describe('ScheduleEnqueuer', () => {
     });
   });
 
-  it('creates one job per occurrence of a definition in the code, with all of its settings [C7] [J15]', async () => {
+  it('creates one job per occurrence of a definition in code, with all of its settings [C7] [J15]', async () => {
     const { scheduler, clock } = manualScheduler(database);
     const seen: unknown[] = [];
     scheduler
@@ -96,7 +88,7 @@ describe('ScheduleEnqueuer', () => {
     assert.equal(await scheduler.run(), 0);
     clock.advance(HOUR);
     assert.equal(await scheduler.run(), 1);
-    const [job] = await jobs('tidy');
+    const [job] = await jobsOf(database, 'tidy');
     assert.deepEqual(
       [job?._id, job?.taskType, job?.priority, job?.status],
       ['tidy@2026-01-01T01:00:00.000Z', 'tidy', 3, 'COMPLETED'],
@@ -104,35 +96,34 @@ describe('ScheduleEnqueuer', () => {
     assert.deepEqual(seen, [{ deep: true }]);
   });
 
-  it('sets the time of the occurrence, however late the job is created [C7]', async () => {
+  it('sets the time of the occurrence and computes the next run from the rule, however late the job is created [C7]', async () => {
     const { scheduler, clock } = manualScheduler(database);
     scheduler.registerHandler('work', () => undefined);
     const due = nextEvent(scheduler, 'schedule:due');
     await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *' });
     clock.advance(HOUR + 59 * SECOND);
     await scheduler.run();
-    const [job] = await jobs('s');
+    const [job] = await jobsOf(database, 's');
     assert.deepEqual(
       [job?._id, job?.scheduledFor, job?.nextRunAt, job?.createdAt],
       ['s@2026-01-01T01:00:00.000Z', timeAfter(HOUR), timeAfter(HOUR), timeAfter(HOUR + 59 * SECOND)],
     );
     assert.equal((await due).late, 59 * SECOND);
-    // And the next one comes from the rule, not from when this one ran.
     assert.deepEqual((await scheduler.getSchedule('s'))?.nextRunAt, timeAfter(2 * HOUR));
   });
 
   it('stores the last and the next run [F2]', async () => {
     const { scheduler, clock } = manualScheduler(database);
     await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *', overlap: 'allow' });
-    const look = async (): Promise<unknown[]> => {
+    const times = async (): Promise<unknown[]> => {
       const schedule = await scheduler.getSchedule('s');
       return [schedule?.lastRunAt, schedule?.nextRunAt, schedule?.runs];
     };
-    assert.deepEqual(await look(), [null, timeAfter(HOUR), 0]);
+    assert.deepEqual(await times(), [null, timeAfter(HOUR), 0]);
     for (const hour of [1, 2, 3]) {
       clock.advance(HOUR);
       await scheduler.run();
-      assert.deepEqual(await look(), [timeAfter(hour * HOUR), timeAfter((hour + 1) * HOUR), hour]);
+      assert.deepEqual(await times(), [timeAfter(hour * HOUR), timeAfter((hour + 1) * HOUR), hour]);
     }
   });
 
@@ -153,7 +144,7 @@ describe('ScheduleEnqueuer', () => {
           assert.equal(await scheduler.run(), 1);
         }
       }
-      const made = await jobs('s');
+      const made = await jobsOf(database, 's');
       assert.deepEqual(
         made.map(({ _id, status, attempts }) => [_id, status, attempts]),
         [
@@ -188,7 +179,7 @@ describe('ScheduleEnqueuer', () => {
         [2, timeAfter(HOUR)],
       ]);
       assert.deepEqual(
-        (await jobs('s')).map(({ status }) => status),
+        (await jobsOf(database, 's')).map(({ status }) => status),
         ['COMPLETED'],
       );
     });
@@ -200,7 +191,7 @@ describe('ScheduleEnqueuer', () => {
       await scheduler.run();
       const id = 's@2026-01-01T01:00:00.000Z';
       for (let crash = 1; crash <= 3; crash++) {
-        // A worker took it, and was never heard of again.
+        // A worker claimed it and crashed.
         const { matchedCount } = await database.collections.jobs.updateOne(
           { _id: id, status: 'SCHEDULED', crashes: crash - 1 },
           {
@@ -218,12 +209,12 @@ describe('ScheduleEnqueuer', () => {
         clock.advance(5 * SECOND);
         await scheduler.run();
       }
-      const [job] = await jobs('s');
+      const [job] = await jobsOf(database, 's');
       assert.deepEqual([job?.status, job?.crashes, job?.error?.code], ['FAILED', 3, 'JOB_CRASHED']);
       clock.advance(HOUR);
       await scheduler.run();
       assert.deepEqual(
-        (await jobs('s')).map(({ _id, status }) => [_id, status]),
+        (await jobsOf(database, 's')).map(({ _id, status }) => [_id, status]),
         [
           [id, 'FAILED'],
           ['s@2026-01-01T02:00:00.000Z', 'SCHEDULED'],
@@ -231,7 +222,7 @@ describe('ScheduleEnqueuer', () => {
       );
     });
 
-    it('neither ends nor repeats a schedule whose run is cancelled, or retried later by a person [C7]', async () => {
+    it('continues normally when a run is cancelled and retried later [C7]', async () => {
       const { scheduler, clock } = manualScheduler(database);
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *' });
       clock.advance(HOUR);
@@ -243,9 +234,9 @@ describe('ScheduleEnqueuer', () => {
       assert.equal(await scheduler.run(), 1);
       await scheduler.retry(first);
       assert.equal(await scheduler.run(), 1);
-      assert.deepEqual(await account('s', clock.now()), ['job', 'job']);
+      assert.deepEqual(await outcomesUntil(database, clock.now()), ['job', 'job']);
       assert.equal(
-        (await jobs('s')).every(({ status }) => status === 'COMPLETED'),
+        (await jobsOf(database, 's')).every(({ status }) => status === 'COMPLETED'),
         true,
       );
     });
@@ -270,8 +261,8 @@ describe('ScheduleEnqueuer', () => {
         const { nextRunAt } = (await database.collections.schedules.findOne({ _id: 's' }))!;
         if (nextRunAt !== null && nextRunAt <= clock.now()) await scheduler.run(1);
       }
-      const found = await account('s', clock.now());
-      assert.deepEqual(countOutcomes(found), { job: 16 });
+      const outcomes = await outcomesUntil(database, clock.now());
+      assert.deepEqual(countOutcomes(outcomes), { job: 16 });
       const schedule = await scheduler.getSchedule('s');
       assert.deepEqual([schedule?.nextRunAt, schedule?.isActive], [null, true]);
     });
@@ -284,7 +275,7 @@ describe('ScheduleEnqueuer', () => {
         clock.advance(HOUR);
         await scheduler.run();
       }
-      assert.equal((await jobs('s')).length, 2);
+      assert.equal((await jobsOf(database, 's')).length, 2);
       const schedule = await scheduler.getSchedule('s');
       assert.deepEqual([schedule?.runs, schedule?.nextRunAt], [2, null]);
     });
@@ -315,20 +306,22 @@ describe('ScheduleEnqueuer', () => {
         clock.advance(HOUR);
         await scheduler.run();
       }
-      assert.deepEqual(await account('s', clock.now()), Array(6).fill('job'));
-      const delays = (await jobs('s')).map((job) => job.nextRunAt.getTime() - job.scheduledFor!.getTime());
+      assert.deepEqual(await outcomesUntil(database, clock.now()), Array(6).fill('job'));
+      const delays = (await jobsOf(database, 's')).map(
+        (job) => job.nextRunAt.getTime() - job.scheduledFor!.getTime(),
+      );
       assert.ok(delays.every((delay) => delay >= 0 && delay < 10 * MINUTE));
       assert.equal(new Set(delays).size, 6);
-      // Made again from nothing, they would be the same.
+      // Jobs that are created again have the same delays.
       await database.collections.jobs.deleteMany();
       await scheduler.backfill('s', timeAfter(HOUR), clock.now());
       assert.deepEqual(
-        (await jobs('s')).map((job) => job.nextRunAt.getTime() - job.scheduledFor!.getTime()),
+        (await jobsOf(database, 's')).map((job) => job.nextRunAt.getTime() - job.scheduledFor!.getTime()),
         delays,
       );
     });
 
-    it('environments leave a schedule to processes of those environments [D8]', async () => {
+    it('environments restrict which processes run a schedule [D8]', async () => {
       const clock = new ManualClock();
       const [here, there] = ['here', 'there'].map((environment) =>
         database.scheduler({ clock, environment, lockTimeout: '1d' }),
@@ -337,14 +330,18 @@ describe('ScheduleEnqueuer', () => {
       await here!.addSchedule({ id: 'all', taskType: 'work', cron: '0 * * * *' });
       clock.advance(HOUR);
       await here!.run();
-      assert.deepEqual([(await jobs('s')).length, (await jobs('all')).length], [0, 1]);
+      assert.deepEqual(
+        [(await jobsOf(database, 's')).length, (await jobsOf(database, 'all')).length],
+        [0, 1],
+      );
       await there!.run();
-      assert.equal((await jobs('s')).length, 1);
+      assert.equal((await jobsOf(database, 's')).length, 1);
     });
   });
 
   describe('and the pruner', () => {
-    async function finished(scheduler: Scheduler, clock: ManualClock): Promise<string[]> {
+    /** Returns the ids of a dispatched job and of the job of an occurrence, both completed. */
+    async function completeJobs(scheduler: Scheduler, clock: ManualClock): Promise<string[]> {
       scheduler.registerHandler('work', () => undefined);
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *', maxRuns: 1 });
       clock.advance(HOUR);
@@ -353,24 +350,24 @@ describe('ScheduleEnqueuer', () => {
       return [id, 's@2026-01-01T01:00:00.000Z'];
     }
 
-    const left = async (): Promise<string[]> =>
+    const storedIds = async (): Promise<string[]> =>
       (await database.collections.jobs.find({}, { sort: { _id: 1 } }).toArray()).map(({ _id }) => _id);
 
     for (const [name, prune] of [
       ['however short its retention', (scheduler: Scheduler) => scheduler.prune()],
       ['also when prune() is called', (scheduler: Scheduler) => scheduler.prune(0)],
     ] as const) {
-      it(`keep a job of an occurrence for an hour, ${name} [J13] [J15]`, async () => {
+      it(`keep the job of an occurrence for an hour, ${name} [J13] [J15]`, async () => {
         const retention = { completed: 0, failed: 0, cancelled: 0 };
         const { scheduler, clock } = manualScheduler(database, { retention });
-        const [other, occurrence] = await finished(scheduler, clock);
+        const [dispatched, occurrence] = await completeJobs(scheduler, clock);
         clock.advance(HOUR);
-        assert.deepEqual((await left()).sort(), [other, occurrence].sort());
+        assert.deepEqual((await storedIds()).sort(), [dispatched, occurrence].sort());
         assert.equal((await prune(scheduler)).finished, 1);
-        assert.deepEqual(await left(), [occurrence]);
+        assert.deepEqual(await storedIds(), [occurrence]);
         clock.advance(1);
         assert.equal((await prune(scheduler)).finished, 1);
-        assert.deepEqual(await left(), []);
+        assert.deepEqual(await storedIds(), []);
       });
     }
   });

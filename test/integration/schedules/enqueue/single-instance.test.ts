@@ -11,8 +11,8 @@ const MINUTE = 60_000;
 describe('a single instance after a crash', () => {
   const database = useSharedDatabase();
 
-  /** What a process leaves that dies after its run was inserted, and before that is noted in the schedule. */
-  async function dieBeforeNoting(): Promise<void> {
+  /** The run of 00:01 is pending again, as if the process had crashed between inserting its job and removing it. */
+  async function restorePending(): Promise<void> {
     const at = timeAfter(MINUTE);
     await database.collections.schedules.updateOne(
       { _id: 'report' },
@@ -20,13 +20,13 @@ describe('a single instance after a crash', () => {
     );
   }
 
-  it('is not blocked by a finished run: the next pass runs the next occurrence [Y5]', async () => {
+  it('is not blocked by a finished run in the next pass [Y5]', async () => {
     const { scheduler, clock } = manualScheduler(database);
     scheduler.schedule('report', () => undefined).everyMinute();
     await scheduler.runOnce();
     clock.advance(MINUTE);
     await scheduler.runOnce();
-    await dieBeforeNoting();
+    await restorePending();
     clock.advance(MINUTE);
     const { entries } = await scheduler.runOnce();
     assert.deepEqual(await scheduler.getSkips('report'), [], JSON.stringify(entries));
@@ -36,13 +36,13 @@ describe('a single instance after a crash', () => {
     );
   });
 
-  it('is not blocked by a finished run: the next worker creates the next job [Y5]', async () => {
+  it('is not blocked by a finished run in the next worker [Y5]', async () => {
     const { scheduler, clock } = manualScheduler(database);
     scheduler.schedule('report', () => undefined).everyMinute();
     await scheduler.run();
     clock.advance(MINUTE);
     assert.equal(await scheduler.run(), 1);
-    await dieBeforeNoting();
+    await restorePending();
     clock.advance(MINUTE);
     assert.equal(await scheduler.run(), 1);
     assert.deepEqual(await scheduler.getSkips('report'), []);
@@ -52,7 +52,7 @@ describe('a single instance after a crash', () => {
     );
   });
 
-  it('is run inline again when an inline run crashed and passes serve other queues [Y5]', async () => {
+  it('runs inline again when an inline run crashed and passes serve other queues [Y5]', async () => {
     const { scheduler, clock } = manualScheduler(database, { queues: ['reports'], retries: { base: 0 } });
     const ran: string[] = [];
     scheduler.schedule('report', (_, job) => void ran.push(job.id)).everyMinute();
@@ -76,20 +76,20 @@ describe('a single instance after a crash', () => {
   });
 });
 
-/** For the process that is killed: its lock expires soon, yet not while a busy machine keeps it from renewing. */
+/** Expires soon after the process is killed, but is long enough for a busy machine to renew it. */
 const SHORT_LOCK = { LOCK_TIMEOUT: '3s' };
 
 describe('a single instance across processes', () => {
-  const db = useDatabase();
+  const database = useDatabase();
   afterEach(killWorkers);
 
   function start(id: string, mode: 'run' | 'work', env: Record<string, string> = {}): WorkerProcess {
     return new WorkerProcess(id, {
-      MONGODB_URI: db.uri,
+      MONGODB_URI: database.uri,
       HANDLERS: 'test/fixtures/schedules.mjs',
       SCHEDULES: 'single',
       POLL_INTERVAL: '100',
-      // WorkerProcess has no place for an argument.
+      // WorkerProcess passes no arguments.
       NODE_OPTIONS: `--import=data:text/javascript,process.argv[2]='${mode}'`,
       ...env,
     });
@@ -98,38 +98,40 @@ describe('a single instance across processes', () => {
   const started = async (worker: WorkerProcess): Promise<void> => {
     const { jobId } = await worker.line(({ msg }) => msg === 'single started');
     // The handler writes to the journal a moment later.
-    const noted = { kind: 'start', worker: worker.id, jobId };
-    await waitUntil('its handler runs', async () => (await journal().findOne(noted)) !== null);
+    const entry = { kind: 'start', worker: worker.id, jobId };
+    await waitUntil('its handler runs', async () => (await journal().findOne(entry)) !== null);
   };
-  const journal = (): ReturnType<typeof db.connection.collection> => db.connection.collection('journal');
+  const journal = (): ReturnType<typeof database.connection.collection> =>
+    database.connection.collection('journal');
   const release = (): Promise<unknown> =>
-    db.connection.collection<{ _id: string }>('released').insertOne({ _id: 'single' });
-  const completed = (): Promise<number> => db.collections.jobs.countDocuments({ status: 'COMPLETED' });
+    database.connection.collection<{ _id: string }>('released').insertOne({ _id: 'single' });
+  const completed = (): Promise<number> => database.collections.jobs.countDocuments({ status: 'COMPLETED' });
   const starts = (): Promise<{ jobId: string; worker: string }[]> =>
     journal().find({ kind: 'start' }).sort({ at: 1 }).toArray() as never;
 
-  /** Another occurrence is due that nobody has decided on. */
-  async function anotherSecond(): Promise<void> {
-    await waitUntil('another second has come', async () => {
-      const { localTime } = (await db.admin({ hello: 1 })) as { localTime: Date };
+  /** Resolves when an occurrence is due that is not planned yet. */
+  async function nextOccurrence(): Promise<void> {
+    await waitUntil('an occurrence is due', async () => {
+      const { localTime } = (await database.admin({ hello: 1 })) as { localTime: Date };
       return (
-        ((await db.collections.schedules.findOne({ _id: 'single' }))?.nextRunAt ?? localTime) < localTime
+        ((await database.collections.schedules.findOne({ _id: 'single' }))?.nextRunAt ?? localTime) <
+        localTime
       );
     });
   }
 
-  /** A pass that holds the single instance. */
-  async function holder(env: Record<string, string> = {}): Promise<WorkerProcess> {
+  /** A pass that is running the single instance until `release()`. */
+  async function startHolder(env: Record<string, string> = {}): Promise<WorkerProcess> {
     assert.equal((await start('first', 'run', env).exited).code, 0);
-    await anotherSecond();
-    const held = start('holder', 'run', env);
-    await started(held);
-    return held;
+    await nextOccurrence();
+    const holder = start('holder', 'run', env);
+    await started(holder);
+    return holder;
   }
 
-  it('fails fast in a second pass while the first runs it, with the reason and exit code 0 [Y5] [D10]', async () => {
-    const held = await holder();
-    await anotherSecond();
+  it('is skipped by a second pass while the first runs it, with the reason and exit code 0 [Y5] [D10]', async () => {
+    const holder = await startHolder();
+    await nextOccurrence();
     const second = start('second', 'run');
     assert.deepEqual([(await second.exited).code, second.stderr], [0, '']);
     const reasons = second.lines.map(({ reason }) => String(reason));
@@ -138,57 +140,56 @@ describe('a single instance across processes', () => {
       reasons.join('\n'),
     );
     assert.equal((await starts()).length, 1);
-    const [skip] = await db.collections.skips.find({ reason: 'overlap' }).toArray();
+    const [skip] = await database.collections.skips.find({ reason: 'overlap' }).toArray();
     assert.equal(skip?.activeId, (await starts())[0]?.jobId);
     assert.ok((skip?.runningFor ?? -1) >= 0);
     await release();
-    assert.equal((await held.exited).code, 0);
-    assert.equal(await db.collections.jobs.countDocuments({ lockToken: { $ne: null } }), 0);
+    assert.equal((await holder.exited).code, 0);
+    assert.equal(await database.collections.jobs.countDocuments({ lockToken: { $ne: null } }), 0);
   });
 
   it('is not run by a worker while a pass runs it, and the worker continues afterwards [Y5] [J19]', async () => {
-    const held = await holder();
+    const holder = await startHolder();
     const worker = start('worker', 'work');
     await worker.line(({ scheduleId, reason }) => scheduleId === 'single' && reason === 'overlap');
     assert.equal((await starts()).length, 1);
     await release();
-    assert.equal((await held.exited).code, 0);
+    assert.equal((await holder.exited).code, 0);
     await started(worker);
-    await waitUntil('the worker completed one', async () => (await completed()) >= 2);
+    await waitUntil('the worker completed a run', async () => (await completed()) >= 2);
   });
 
-  it('is recovered next to a worker after kill -9 of the process that ran it [Y5]', async () => {
-    const held = await holder(SHORT_LOCK);
+  it('is recovered by a worker after kill -9 of the process that ran it [Y5]', async () => {
+    const holder = await startHolder(SHORT_LOCK);
     const jobId = (await starts())[0]!.jobId;
-    await held.kill();
-    const heir = start('heir', 'work');
-    await started(heir);
-    // Nothing else ran meanwhile.
+    await holder.kill();
+    const survivor = start('survivor', 'work');
+    await started(survivor);
     assert.deepEqual(
-      (await starts()).map((one) => [one.jobId, one.worker]),
+      (await starts()).map((entry) => [entry.jobId, entry.worker]),
       [
         [jobId, 'holder'],
-        [jobId, 'heir'],
+        [jobId, 'survivor'],
       ],
     );
     await release();
-    await waitUntil('it and a later one are completed', async () => (await completed()) >= 2);
-    const job = await db.collections.jobs.findOne({ _id: jobId });
+    await waitUntil('this run and a later one are completed', async () => (await completed()) >= 2);
+    const job = await database.collections.jobs.findOne({ _id: jobId });
     assert.deepEqual([job?.status, job?.crashes, job?.attempts], ['COMPLETED', 1, 0]);
   });
 
   it('is recovered by the next passes after kill -9 of the process that ran it [Y5] [Y1]', async () => {
-    const held = await holder(SHORT_LOCK);
+    const holder = await startHolder(SHORT_LOCK);
     const jobId = (await starts())[0]!.jobId;
-    await held.kill();
+    await holder.kill();
     await release();
     let passes = 0;
-    await waitUntil('a pass has recovered it, and a later one has run the next', async () => {
+    await waitUntil('a pass recovered the run, and a later pass ran the next', async () => {
       const { code } = await start(`cron-${passes++}`, 'run').exited;
       assert.equal(code, 0);
       return (await completed()) >= 2;
     });
-    const job = await db.collections.jobs.findOne({ _id: jobId });
+    const job = await database.collections.jobs.findOne({ _id: jobId });
     assert.deepEqual([job?.status, job?.crashes], ['COMPLETED', 1]);
   });
 });

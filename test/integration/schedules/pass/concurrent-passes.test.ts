@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { PassReport, Scheduler } from '../../../../src/index.js';
+import { ManualClock } from '../../../support/manual-clock.js';
 import { manualScheduler, advanceUntilSettled } from '../../../support/manual-scheduler.js';
 import { timeAfter } from '../../../support/instants.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
@@ -10,19 +11,17 @@ const MINUTE = 60_000;
 describe('passes at the same time', () => {
   const database = useSharedDatabase();
 
-  function sameJobs(count: number, define: (scheduler: Scheduler) => void) {
-    const { scheduler, clock } = manualScheduler(database);
-    const schedulers = [
-      scheduler,
-      ...Array.from({ length: count - 1 }, () => database.scheduler({ clock, lockTimeout: '1d' })),
-    ];
+  /** Schedulers with the same definitions and one clock. */
+  function createSchedulers(count: number, define: (scheduler: Scheduler) => void) {
+    const clock = new ManualClock();
+    const schedulers = Array.from({ length: count }, () => database.scheduler({ clock, lockTimeout: '1d' }));
     schedulers.forEach(define);
     return { schedulers, clock };
   }
 
   it('run and enqueue each occurrence once, and conflicts are counted [J15] [Y12] [F3]', async () => {
     const ran: string[] = [];
-    const { schedulers, clock } = sameJobs(8, (scheduler) => {
+    const { schedulers, clock } = createSchedulers(8, (scheduler) => {
       scheduler.schedule('inline', (_, job) => void ran.push(job.id)).everyMinute();
       scheduler
         .schedule('allowed', (_, job) => void ran.push(job.id))
@@ -48,16 +47,16 @@ describe('passes at the same time', () => {
     assert.deepEqual([...ran].sort(), expected.slice(0, 20));
     assert.deepEqual(await database.collections.jobs.distinct('_id'), expected);
     assert.equal(await database.collections.skips.countDocuments(), 0);
-    const told = reports
+    const reported = reports
       .flatMap(({ entries }) => entries)
       .filter(({ result }) => result === 'run' || result === 'enqueued');
-    assert.deepEqual(told.map(({ jobId }) => jobId).sort(), expected);
+    assert.deepEqual(reported.map(({ jobId }) => jobId).sort(), expected);
     assert.ok(contended > 0);
   });
 
   it('next to a worker run each occurrence once [J19]', async () => {
     const ran: string[] = [];
-    const { schedulers, clock } = sameJobs(3, (scheduler) => {
+    const { schedulers, clock } = createSchedulers(3, (scheduler) => {
       const note = (_: unknown, job: { id: string }): void => void ran.push(job.id);
       scheduler.schedule('single', note).everyMinute();
       scheduler.schedule('allowed', note).everyMinute().overlap('allow');
@@ -69,11 +68,14 @@ describe('passes at the same time', () => {
       clock.advance(MINUTE);
       await Promise.all(passes.map((scheduler) => scheduler.runOnce({ batch: 0 })));
     }
-    const { jobs, skips } = database.collections;
+    const { jobs, schedules, skips } = database.collections;
     const unfinished = { schedule: { $in: ['single', 'allowed'] }, finishedAt: null };
     await advanceUntilSettled(
       clock,
-      waitUntil('what passes and the worker took up is done', async () => !(await jobs.findOne(unfinished))),
+      waitUntil(
+        'every plan is executed and every job is finished',
+        async () => !(await schedules.findOne({ pending: { $ne: [] } })) && !(await jobs.findOne(unfinished)),
+      ),
       10,
     );
     const expected = (name: string): string[] =>
@@ -90,8 +92,12 @@ describe('passes at the same time', () => {
       [],
     );
   });
+});
 
-  it('leave definitions without a queue to a worker in the queue `default` [J19]', async () => {
+describe('a worker', () => {
+  const database = useSharedDatabase();
+
+  it('runs definitions without a queue in the queue `default` [J19]', async () => {
     const { scheduler, clock } = manualScheduler(database);
     scheduler.schedule('inline', () => 'done').everyMinute();
     await scheduler.start();
@@ -100,7 +106,7 @@ describe('passes at the same time', () => {
     await advanceUntilSettled(
       clock,
       waitUntil(
-        'it ran',
+        'the job is completed',
         async () => (await jobs.countDocuments({ schedule: 'inline', status: 'COMPLETED' })) > 0,
       ),
       10,

@@ -103,7 +103,7 @@ describe('a pass over the definitions', () => {
     assert.deepEqual(attempts, [1, 1, 2]);
   });
 
-  it('inserts inline runs as RUNNING and locked, so that nobody else can claim them [J15]', async () => {
+  it('inserts inline runs as RUNNING and locked, so that no other process can claim them [J15]', async () => {
     const history = await JobHistory.begin(database.collections);
     const { scheduler, clock } = manualScheduler(database, { workerId: 'cron' });
     let seen: unknown;
@@ -162,7 +162,7 @@ describe('a pass over the definitions', () => {
     assert.deepEqual(ran, ['extract', 'transform', 'load', 'alone']);
   });
 
-  it('runs a definition although its dependency failed: dependencies are only an order [D9]', async () => {
+  it('runs a definition even if its dependency failed: dependencies only determine the order [D9]', async () => {
     const { scheduler, clock } = manualScheduler(database);
     scheduler
       .schedule('first', () => {
@@ -228,8 +228,8 @@ describe('a pass over the definitions', () => {
 
   it('never runs a definition without a rule', async () => {
     const { scheduler, clock } = manualScheduler(database);
-    scheduler.schedule('byHand', () => undefined);
-    assert.deepEqual(linesOf(await secondPass(scheduler, clock)), [['byHand', 'skipped', 'not due']]);
+    scheduler.schedule('manual', () => undefined);
+    assert.deepEqual(linesOf(await secondPass(scheduler, clock)), [['manual', 'skipped', 'not due']]);
   });
 
   it('also runs up to `batch` due jobs, 32 by default, and counts failed attempts [Y1]', async () => {
@@ -243,15 +243,15 @@ describe('a pass over the definitions', () => {
       .everyMinute()
       .queue('default');
     await scheduler.dispatchMany(Array.from({ length: 50 }, () => ({ taskType: 'work' })));
-    const none = await scheduler.runOnce({ batch: 0 });
-    assert.deepEqual([none.executed, none.failed], [0, 0]);
+    const withoutBatch = await scheduler.runOnce({ batch: 0 });
+    assert.deepEqual([withoutBatch.executed, withoutBatch.failed], [0, 0]);
     assert.equal((await scheduler.runOnce({ batch: 8 })).executed, 8);
     assert.equal((await scheduler.runOnce()).executed, 32);
     await scheduler.dispatch('bad', null, { priority: 1, retries: { base: '1h' } });
     const report = await scheduler.runOnce({ batch: 5 });
     assert.deepEqual([report.executed, report.failed], [5, 1]);
     clock.advance(MINUTE);
-    // What it enqueues in a queue it serves it takes up in the same pass.
+    // The pass serves the queue `default`, so it also runs the job that it enqueued.
     const last = await scheduler.runOnce();
     assert.deepEqual([entryOf(last, 'queued').result, last.executed], ['enqueued', 7]);
   });
@@ -260,11 +260,11 @@ describe('a pass over the definitions', () => {
     const { scheduler, clock } = manualScheduler(database, { retries: { base: 0 } });
     scheduler.registerHandler('work', () => 'done');
     const lock = { lockedBy: 'dead', lockToken: 'lost', lockedUntil: START };
-    const left = aJob({ status: 'RUNNING', fence: 1, nextRunAt: START, startedAt: START, ...lock });
-    await database.collections.jobs.insertOne(left);
+    const crashed = aJob({ status: 'RUNNING', fence: 1, nextRunAt: START, startedAt: START, ...lock });
+    await database.collections.jobs.insertOne(crashed);
     clock.advance(1000);
     assert.equal((await scheduler.runOnce()).executed, 1);
-    const job = await scheduler.getJob(left._id);
+    const job = await scheduler.getJob(crashed._id);
     assert.deepEqual([job?.status, job?.result, job?.crashes], ['COMPLETED', 'done', 1]);
   });
 

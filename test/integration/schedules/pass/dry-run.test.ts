@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { PassEntry, PassReport, Scheduler } from '../../../../src/index.js';
 import { manualScheduler } from '../../../support/manual-scheduler.js';
-import { TestDatabase } from '../../../support/database.js';
+import { useDatabase } from '../../../support/database.js';
 import { timeAfter, START } from '../../../support/instants.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 import { entryOf, inBackground, secondPass, useSignals } from '../../../support/pass-reports.js';
@@ -94,7 +94,7 @@ describe('a dry run', () => {
     assert.equal(entryOf(atTwo, 'nightly').result, 'skipped');
   });
 
-  it('without an instant reports what the next pass then does [D11]', async () => {
+  it('without an instant reports what the next pass does [D11]', async () => {
     const { scheduler, clock } = manualScheduler(database, { environment: 'staging' });
     scheduler.schedule('inline', () => undefined).everyMinute();
     scheduler
@@ -125,20 +125,20 @@ describe('a dry run', () => {
     await scheduler.pauseSchedule('paused');
     for (const minutes of [0, 1, 7, 30, 0.5]) {
       clock.advance(minutes * MINUTE);
-      const told = await scheduler.runOnce({ dryRun: true });
-      const done = await scheduler.runOnce({ batch: 0 });
-      assert.deepEqual(sorted(told), sorted(done), `${minutes} minutes later`);
+      const predicted = await scheduler.runOnce({ dryRun: true });
+      const actual = await scheduler.runOnce({ batch: 0 });
+      assert.deepEqual(sorted(predicted), sorted(actual), `${minutes} minutes later`);
     }
   });
 
   for (const [title, fields] of [
-    ['was disabled where its rule could not be read', { isActive: false, disabledReason: 'no such zone' }],
-    ['cannot be read', { pending: 'nothing' }],
+    ['another process disabled', { isActive: false, disabledReason: 'no such zone' }],
+    ['is malformed', { pending: 'nothing' }],
   ] as const) {
-    it(`reports, in a process that has not seen a schedule that ${title}, what its pass then does [D11]`, async () => {
-      const { scheduler: one, clock } = manualScheduler(database);
-      one.schedule('report', () => undefined).everyMinute();
-      await one.runOnce();
+    it(`reports what the next pass does with a schedule that ${title} [D11]`, async () => {
+      const { scheduler: first, clock } = manualScheduler(database);
+      first.schedule('report', () => undefined).everyMinute();
+      await first.runOnce();
       clock.advance(MINUTE);
       await database.collections.schedules.updateOne(
         { _id: 'report' },
@@ -146,11 +146,15 @@ describe('a dry run', () => {
         { bypassDocumentValidation: true },
       );
       for (const isNew of [false, true]) {
-        const scheduler = isNew ? database.scheduler({ clock }) : one;
+        const scheduler = isNew ? database.scheduler({ clock }) : first;
         if (isNew) scheduler.schedule('report', () => undefined).everyMinute();
-        const told = await scheduler.runOnce({ dryRun: true });
-        const done = await scheduler.runOnce({ batch: 0 });
-        assert.deepEqual(told.entries, done.entries, isNew ? 'new to it' : 'has registered it');
+        const predicted = await scheduler.runOnce({ dryRun: true });
+        const actual = await scheduler.runOnce({ batch: 0 });
+        assert.deepEqual(
+          predicted.entries,
+          actual.entries,
+          isNew ? 'a new process' : 'the process that stored it',
+        );
       }
     });
   }
@@ -162,10 +166,10 @@ describe('a dry run', () => {
     clock.advance(MINUTE);
     await scheduler.runOnce();
     const at = clock.now();
-    const told = await scheduler.runOnce({ at, dryRun: true });
-    const done = await scheduler.runOnce({ at, batch: 0 });
-    assert.deepEqual(entryOf(told, 'report').reason, 'its job already exists');
-    assert.deepEqual(told.entries, done.entries);
+    const predicted = await scheduler.runOnce({ at, dryRun: true });
+    const actual = await scheduler.runOnce({ at, batch: 0 });
+    assert.deepEqual(entryOf(predicted, 'report').reason, 'its job already exists');
+    assert.deepEqual(predicted.entries, actual.entries);
   });
 
   function sorted({ entries }: PassReport): PassEntry[] {
@@ -175,10 +179,9 @@ describe('a dry run', () => {
   it('reports that a single instance is still running [D11]', async () => {
     const { scheduler, clock } = manualScheduler(database);
     const other = database.scheduler({ clock, lockTimeout: '1d' });
-    const started = newSignal();
-    const release = newSignal();
-    for (const one of [scheduler, other])
-      one
+    const [started, release] = [newSignal(), newSignal()];
+    for (const process of [scheduler, other])
+      process
         .schedule('import', () => {
           started.fire();
           return release.promise;
@@ -205,9 +208,7 @@ describe('a dry run', () => {
 });
 
 describe('a dry run writes nothing', () => {
-  const own = new TestDatabase();
-  beforeEach(() => own.open());
-  afterEach(() => own.close());
+  const database = useDatabase();
 
   function define(scheduler: Scheduler): void {
     scheduler.schedule('inline', () => assert.fail('ran')).everyMinute();
@@ -223,25 +224,25 @@ describe('a dry run writes nothing', () => {
   }
 
   it('to an empty database: no collection is created [D11]', async () => {
-    await own.connection.dropDatabase();
-    const { scheduler } = manualScheduler(own);
+    await database.connection.dropDatabase();
+    const { scheduler } = manualScheduler(database);
     define(scheduler);
     const report = await scheduler.runOnce({ at: '2026-06-03T02:00:00Z', dryRun: true });
     await scheduler.runOnce({ dryRun: true });
     await scheduler.stop();
     assert.equal(entryOf(report, 'inline').result, 'run');
-    assert.deepEqual(await own.connection.db?.listCollections().toArray(), []);
+    assert.deepEqual(await database.connection.db?.listCollections().toArray(), []);
   });
 
-  it('to a database in use: all documents stay the same, and no write reaches the server [D11]', async () => {
-    const { scheduler: earlier, clock } = manualScheduler(own);
+  it('to a database in use: all documents stay the same, and the server receives no write [D11]', async () => {
+    const { scheduler: earlier, clock } = manualScheduler(database);
     earlier.schedule('inline', () => undefined).everyMinute();
     earlier.schedule('changed', () => undefined).hourly();
     earlier.registerHandler('work', () => undefined);
     await secondPass(earlier, clock);
-    // Due, pending, expired and overdue: a real pass would have something to do about each.
+    // A real pass would recover one job, run the other and enqueue the schedule.
     await earlier.dispatch('work');
-    await own.collections.jobs.updateMany(
+    await database.collections.jobs.updateMany(
       { taskType: 'work' },
       { $set: { status: 'RUNNING', lockedBy: 'dead', lockToken: 'old', lockedUntil: START } },
     );
@@ -249,12 +250,12 @@ describe('a dry run writes nothing', () => {
     await earlier.addSchedule({ taskType: 'work', cron: '* * * * *' });
     await earlier.stop();
     clock.advance(5 * MINUTE);
-    const { db } = own.connection;
+    const { db } = database.connection;
     const hashes = async (): Promise<unknown> => (await db!.command({ dbHash: 1 }))['collections'];
     const before = await hashes();
     await db!.command({ profile: 2 });
 
-    const scheduler = own.scheduler({ clock });
+    const scheduler = database.scheduler({ clock });
     define(scheduler);
     const now = await scheduler.runOnce({ dryRun: true });
     const then = await scheduler.runOnce({ at: timeAfter(5 * MINUTE), dryRun: true });
@@ -270,7 +271,7 @@ describe('a dry run writes nothing', () => {
     const reads = seen.filter(({ op }) => op === 'query' || op === 'getmore');
     assert.ok(reads.length > 0, 'the profiler sees what the dry run reads');
     const others = seen.filter(
-      (one) => !reads.includes(one) && !('dbHash' in one.command || 'profile' in one.command),
+      (entry) => !reads.includes(entry) && !('dbHash' in entry.command || 'profile' in entry.command),
     );
     assert.deepEqual(
       others.map(({ op, ns, command }) => [op, ns, Object.keys(command)[0]]),

@@ -3,10 +3,12 @@ import { manualScheduler } from '../../../support/manual-scheduler.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 import { linesOf } from '../../../support/pass-reports.js';
 
-describe('a pass at a given instant', () => {
+const HOUR = 3_600_000;
+
+describe('a pass with the option `at`', () => {
   const database = useSharedDatabase();
 
-  it('runs once what was due in that minute and does not advance the schedule [D11]', async () => {
+  it('runs the occurrences of that minute once and does not advance the schedules [D11]', async () => {
     const { scheduler, clock } = manualScheduler(database);
     const ran: string[] = [];
     scheduler.schedule('nightly', (_, job) => void ran.push(job.id)).dailyAt('02:00');
@@ -16,7 +18,7 @@ describe('a pass at a given instant', () => {
       .queue('reports')
       .overlap('allow');
     await scheduler.runOnce();
-    clock.advance(3 * 3_600_000);
+    clock.advance(3 * HOUR);
     const at = '2025-12-31T02:00:30Z';
     const report = await scheduler.runOnce({ at });
     assert.deepEqual(
@@ -32,7 +34,6 @@ describe('a pass at a given instant', () => {
       ['queued', 'skipped', 'its job already exists'],
     ]);
     assert.deepEqual(ran, ['nightly@2025-12-31T02:00:00.000Z']);
-    // Today's is still to come, and comes.
     const today = await scheduler.runOnce();
     assert.deepEqual(
       today.entries.filter(({ result }) => result !== 'skipped').map(({ jobId }) => jobId),
@@ -47,7 +48,7 @@ describe('a pass at a given instant', () => {
       .dailyAt('02:00')
       .queue('reports');
     await scheduler.runOnce();
-    clock.advance(3 * 3_600_000);
+    clock.advance(3 * HOUR);
     const at = '2025-12-31T02:00:30Z';
     await scheduler.runOnce({ at });
     await scheduler.runOnce({ at });

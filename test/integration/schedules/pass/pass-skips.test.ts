@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { Overlap } from '../../../../src/domain/schedule/schedule.js';
+import type { JobContext } from '../../../../src/index.js';
 import { manualScheduler, advanceUntilSettled } from '../../../support/manual-scheduler.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 import {
@@ -103,7 +106,7 @@ describe('a pass', () => {
 
   it('runs the jobs after a run that a filter skipped [J4]', async () => {
     const { scheduler, clock } = manualScheduler(database);
-    const asked: string[] = [];
+    const filtered: string[] = [];
     const ran: string[] = [];
     const minuteOf = (job: { scheduledFor: Date | null }): string =>
       job.scheduledFor?.toISOString().slice(11, 16) ?? '';
@@ -112,13 +115,13 @@ describe('a pass', () => {
       .everyMinute()
       .onMisfire('all')
       .when((_, job) => {
-        asked.push(minuteOf(job));
-        return asked.length % 2 === 0;
+        filtered.push(minuteOf(job));
+        return filtered.length % 2 === 0;
       });
     await scheduler.runOnce();
     clock.advance(5 * MINUTE);
     const report = await scheduler.runOnce();
-    assert.deepEqual(asked, ['00:01', '00:02', '00:03', '00:04', '00:05']);
+    assert.deepEqual(filtered, ['00:01', '00:02', '00:03', '00:04', '00:05']);
     assert.deepEqual(ran, ['00:02', '00:04']);
     assert.deepEqual(
       report.entries.map(({ result }) => result),
@@ -126,26 +129,35 @@ describe('a pass', () => {
     );
   });
 
-  it('reports for how long a single instance has been running elsewhere and records the skip [Y5] [D10]', async () => {
+  /**
+   * The first process runs the 00:01 occurrence of `import` until `release` is called or the job is cancelled. The second
+   * has the same definitions, and it is `later` milliseconds after the start of that run.
+   */
+  async function startImport(overlap: Overlap, later = MINUTE) {
     const { scheduler: first, clock } = manualScheduler(database);
     const second = database.scheduler({ clock, lockTimeout: '1d' });
-    const started = newSignal();
-    const release = newSignal();
+    const [started, released] = [newSignal(), newSignal()];
+    const handler = ({ signal }: JobContext): Promise<unknown> => {
+      started.fire();
+      return Promise.race([released.promise, once(signal, 'abort')]);
+    };
     for (const scheduler of [first, second]) {
       scheduler
-        .schedule('import', () => {
-          started.fire();
-          return release.promise;
-        })
+        .schedule('import', (_, job) => (scheduler === first ? handler(job) : undefined))
         .everyMinute()
-        .singleInstance();
+        .overlap(overlap);
       scheduler.schedule('other', () => undefined).everyMinute();
     }
     await first.runOnce();
     clock.advance(MINUTE);
     const running = inBackground(first.runOnce());
     await started.promise;
-    clock.advance(MINUTE);
+    clock.advance(later);
+    return { second, clock, running, release: released.fire };
+  }
+
+  it('reports for how long a single instance has been running elsewhere and records the skip [Y5] [D10]', async () => {
+    const { second, clock, running, release } = await startImport('skip');
     const report = await second.runOnce();
     const reasons = report.entries.filter(({ name }) => name === 'import').map(({ reason }) => reason ?? '');
     assert.ok(
@@ -159,7 +171,7 @@ describe('a pass', () => {
       [skip?._id, skip?.reason, skip?.runningFor, skip?.activeId],
       ['import@2026-01-01T00:02:00.000Z', 'overlap', MINUTE, 'import@2026-01-01T00:01:00.000Z'],
     );
-    release.fire();
+    release();
     assert.equal(entryOf(await running, 'import').result, 'run');
 
     clock.advance(MINUTE);
@@ -168,83 +180,35 @@ describe('a pass', () => {
   });
 
   it('reports a single instance that already runs for the same minute [D10]', async () => {
-    const { scheduler: first, clock } = manualScheduler(database);
-    const second = database.scheduler({ clock, lockTimeout: '1d' });
-    const started = newSignal();
-    const release = newSignal();
-    for (const scheduler of [first, second])
-      scheduler
-        .schedule('import', () => {
-          started.fire();
-          return release.promise;
-        })
-        .everyMinute();
-    await first.runOnce();
-    clock.advance(MINUTE);
-    const running = inBackground(first.runOnce());
-    await started.promise;
-    clock.advance(5000);
+    const { second, running, release } = await startImport('skip', 5000);
     const { result, reason } = entryOf(await second.runOnce(), 'import');
-    release.fire();
+    release();
     await running;
     assert.equal(result, 'skipped');
     assert.match(reason ?? '', /single-instance job 'import' is already running.* 5 s/);
   });
 
   it('with overlap(allow) runs the next minute next to the first [B10]', async () => {
-    const { scheduler: first, clock } = manualScheduler(database);
-    const second = database.scheduler({ clock, lockTimeout: '1d' });
-    const started = newSignal();
-    const release = newSignal();
-    first
-      .schedule('import', () => {
-        started.fire();
-        return release.promise;
-      })
-      .everyMinute()
-      .overlap('allow');
-    second
-      .schedule('import', () => undefined)
-      .everyMinute()
-      .overlap('allow');
-    await first.runOnce();
-    clock.advance(MINUTE);
-    const running = inBackground(first.runOnce());
-    await started.promise;
-    clock.advance(MINUTE);
+    const { second, running, release } = await startImport('allow');
     const report = await second.runOnce();
     assert.ok(
-      report.entries.some(({ result, jobId }) => result === 'run' && jobId?.includes('00:02:00')),
+      report.entries.some(
+        ({ result, jobId }) => result === 'run' && jobId === 'import@2026-01-01T00:02:00.000Z',
+      ),
       JSON.stringify(report.entries),
     );
-    release.fire();
+    release();
     assert.equal(entryOf(await running, 'import').result, 'run');
   });
 
   it('with overlap(queue) reports the next minute as waiting and runs it later [B10]', async () => {
-    const { scheduler: first, clock } = manualScheduler(database);
-    const second = database.scheduler({ clock, lockTimeout: '1d' });
-    const started = newSignal();
-    const release = newSignal();
-    for (const scheduler of [first, second])
-      scheduler
-        .schedule('import', () => {
-          started.fire();
-          return release.promise;
-        })
-        .everyMinute()
-        .overlap('queue');
-    await first.runOnce();
-    clock.advance(MINUTE);
-    const running = inBackground(first.runOnce());
-    await started.promise;
-    clock.advance(MINUTE);
+    const { second, clock, running, release } = await startImport('queue');
     const report = await second.runOnce();
-    assert.ok(
-      report.entries.some(({ result, reason }) => result === 'skipped' && (reason ?? '').includes('waits')),
-      `the report names it: ${JSON.stringify(report.entries)}`,
+    assert.deepEqual(
+      linesOf(report).filter(([name]) => name === 'import'),
+      [['import', 'skipped', 'waits for the previous run to end']],
     );
-    release.fire();
+    release();
     await running;
     clock.advance(1000);
     await second.runOnce();
@@ -252,32 +216,16 @@ describe('a pass', () => {
   });
 
   it('with overlap(replace) cancels the running job and runs the next [B10]', async () => {
-    const { scheduler: first, clock } = manualScheduler(database);
-    const second = database.scheduler({ clock, lockTimeout: '1d' });
-    const started = newSignal();
-    first
-      .schedule('import', (_, job) => {
-        started.fire();
-        return new Promise((resolve) => job.signal.addEventListener('abort', resolve));
-      })
-      .everyMinute()
-      .overlap('replace');
-    second
-      .schedule('import', () => undefined)
-      .everyMinute()
-      .overlap('replace');
-    await first.runOnce();
-    clock.advance(MINUTE);
-    const running = inBackground(first.runOnce());
-    await started.promise;
-    clock.advance(MINUTE);
+    const { second, clock, running } = await startImport('replace');
     const report = await second.runOnce();
-    const replaced = await second.getJob('import@2026-01-01T00:01:00.000Z');
-    const asked = (await database.collections.jobs.findOne({ _id: replaced?.id ?? '' }))?.cancelRequested;
-    if (asked == null) await first.cancel(replaced?.id ?? '');
-    await advanceUntilSettled(clock, running, 100);
-    assert.ok(asked != null, 'nobody asked the running one to make way');
-    assert.ok(report.entries.length > 0, 'the report names it');
+    assert.deepEqual(
+      linesOf(report).filter(([name]) => name === 'import'),
+      [['import', 'skipped', 'waits for the previous run to end']],
+    );
+    const replaced = await database.collections.jobs.findOne({ _id: 'import@2026-01-01T00:01:00.000Z' });
+    assert.equal(replaced?.cancelRequested?.reason, 'replaced by a newer run of its schedule');
+    // In small steps: the occurrence of 00:03 would replace that of 00:02.
+    await advanceUntilSettled(clock, running, 10);
     await second.runOnce();
     assert.equal((await second.getJob('import@2026-01-01T00:02:00.000Z'))?.status, 'COMPLETED');
   });

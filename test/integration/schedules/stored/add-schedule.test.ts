@@ -3,6 +3,8 @@ import { z } from 'zod';
 import type { ChronosError, NewSchedule, Scheduler, StoredSchedule } from '../../../../src/index.js';
 import { manualScheduler } from '../../../support/manual-scheduler.js';
 import { START } from '../../../support/instants.js';
+import { rejectionOf } from '../../../support/rejection.js';
+import { jobIdsOf } from '../../../support/schedules.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 
 const SECOND = 1000;
@@ -10,26 +12,11 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Whatever a program without types, or a request from outside, may pass. */
-type Anything = never;
-
 describe('stored schedules', () => {
   const database = useSharedDatabase();
 
-  async function rejected(call: Promise<unknown>): Promise<ChronosError> {
-    return call.then(
-      () => assert.fail('it was accepted'),
-      (error: unknown) => error as ChronosError,
-    );
-  }
-
-  async function ids(schedule: string): Promise<string[]> {
-    const jobs = await database.collections.jobs.find({ schedule }, { sort: { _id: 1 } }).toArray();
-    return jobs.map(({ _id }) => _id);
-  }
-
   describe('addSchedule()', () => {
-    it('stores the given settings and fills in the defaults [F1]', async () => {
+    it('stores the settings and fills in the defaults [F1]', async () => {
       const { scheduler } = manualScheduler(database, { timezone: 'Asia/Tokyo' });
       const id = await scheduler.addSchedule({
         taskType: 'sendDigest',
@@ -77,7 +64,7 @@ describe('stored schedules', () => {
 
     it('accepts every kind of rule [F1]', async () => {
       const { scheduler } = manualScheduler(database, { symbols: { EVERY_SHIFT: '0 6,14,22 * * *' } });
-      const said: [Partial<NewSchedule>, string][] = [
+      const rules: [Partial<NewSchedule>, string][] = [
         [{ cron: '*/15 * * * * *' }, '2026-01-01T00:00:15.000Z'],
         [{ cron: '@daily', timezone: 'Europe/Berlin' }, '2026-01-01T23:00:00.000Z'],
         [{ fields: { minutes: '*/15', hours: '9-17', wday: '1-5' } }, '2026-01-01T09:00:00.000Z'],
@@ -93,14 +80,14 @@ describe('stored schedules', () => {
           '2026-01-02T00:00:00.000Z',
         ],
       ];
-      for (const [rule, next] of said) {
+      for (const [rule, next] of rules) {
         const id = await scheduler.addSchedule({ taskType: 'work', ...rule });
         const { nextRunAt } = (await scheduler.getSchedule(id))!;
         assert.equal(nextRunAt?.toISOString(), next, JSON.stringify(rule));
       }
     });
 
-    it('rejects an id of another stored schedule or of a definition [F1]', async () => {
+    it('rejects the id of another stored schedule or of a definition in code [F1]', async () => {
       const { scheduler } = manualScheduler(database);
       scheduler.schedule('coded', () => undefined).hourly();
       await scheduler.run();
@@ -119,16 +106,16 @@ describe('stored schedules', () => {
       assert.equal((await scheduler.getSchedule('s'))?.isActive, false);
       clock.advance(HOUR);
       await scheduler.run();
-      assert.deepEqual(await ids('s'), []);
+      assert.deepEqual(await jobIdsOf(database, 's'), []);
       assert.equal(await scheduler.updateSchedule('s', { isActive: true }), true);
       clock.advance(HOUR);
       await scheduler.run();
-      assert.deepEqual(await ids('s'), ['s@2026-01-01T02:00:00.000Z']);
+      assert.deepEqual(await jobIdsOf(database, 's'), ['s@2026-01-01T02:00:00.000Z']);
     });
 
     it('reports all invalid options in one error [F1]', async () => {
       const { scheduler } = manualScheduler(database);
-      const error = await rejected(
+      const error = await rejectionOf(
         scheduler.addSchedule({
           taskType: 'work',
           cron: '61 * * * *',
@@ -146,7 +133,7 @@ describe('stored schedules', () => {
           startsAt: 'soon',
           retries: { max: 0 },
           croon: '* * * * *',
-        } as Anything),
+        } as never),
       );
       assert.equal(error.code, 'INVALID_SCHEDULE');
       for (const path of [
@@ -158,42 +145,57 @@ describe('stored schedules', () => {
       assert.equal(await database.collections.schedules.countDocuments(), 0);
     });
 
-    it('reports an invalid id, task type and payload together with them [F1]', async () => {
+    it('reports an invalid id, task type and payload in the same error [F1]', async () => {
       const { scheduler } = manualScheduler(database);
-      const error = await rejected(
+      const error = await rejectionOf(
         scheduler.addSchedule({
           id: 'a@b',
           taskType: 'c!d',
           cron: 'never',
           isActive: 'yes',
           payload: { run: () => undefined },
-        } as Anything),
+        } as never),
       );
       for (const part of [/id/, /task ?type/i, /cron/, /isActive/, /payload/])
         assert.match(error.message, part, error.message);
     });
 
-    const refused: [string, unknown, ChronosError['code'], RegExp][] = [
+    const INVALID: [title: string, unknown, ChronosError['code'], RegExp][] = [
       ['no rule', { taskType: 'work' }, 'INVALID_SCHEDULE', /needs a rule: cron, fields, symbol or every/],
       [
-        'two bases',
+        'two rules',
         { taskType: 'work', cron: '@daily', every: '1h' },
         'INVALID_SCHEDULE',
         /exclude each other/,
       ],
-      ['seven fields', { taskType: 'work', cron: '* * * * * * *' }, 'INVALID_SCHEDULE', /cron/],
-      ['an empty cron', { taskType: 'work', cron: '' }, 'INVALID_SCHEDULE', /cron/],
-      ['an unknown symbol', { taskType: 'work', symbol: 'EVERY_OUR' }, 'INVALID_SCHEDULE', /EVERY_HOUR/],
-      ['a name of Object', { taskType: 'work', symbol: 'constructor' }, 'INVALID_SCHEDULE', /constructor/],
-      ['an interval too short', { taskType: 'work', every: '500ms' }, 'INVALID_SCHEDULE', /at least 1000 ms/],
       [
-        'a day that never comes',
+        'a cron expression with seven fields',
+        { taskType: 'work', cron: '* * * * * * *' },
+        'INVALID_SCHEDULE',
+        /cron/,
+      ],
+      ['an empty cron expression', { taskType: 'work', cron: '' }, 'INVALID_SCHEDULE', /cron/],
+      ['an unknown symbol', { taskType: 'work', symbol: 'EVERY_OUR' }, 'INVALID_SCHEDULE', /EVERY_HOUR/],
+      [
+        'a symbol that is a property of Object.prototype',
+        { taskType: 'work', symbol: 'constructor' },
+        'INVALID_SCHEDULE',
+        /constructor/,
+      ],
+      [
+        'an interval below a second',
+        { taskType: 'work', every: '500ms' },
+        'INVALID_SCHEDULE',
+        /at least 1000 ms/,
+      ],
+      [
+        'a date that does not exist',
         { taskType: 'work', cron: '0 0 30 2 *' },
         'SCHEDULE_NEVER_RUNS',
         /never runs/,
       ],
       [
-        'nothing left of a rule',
+        'constraints that exclude every occurrence',
         { taskType: 'work', cron: '0 5 * * *', hours: 6 },
         'SCHEDULE_NEVER_RUNS',
         /never/,
@@ -205,51 +207,56 @@ describe('stored schedules', () => {
         /endsAt must not be before/,
       ],
       [
-        'only limits',
+        'a time window without a rule',
         { taskType: 'work', between: ['09:00', '10:00'] },
         'INVALID_SCHEDULE',
         /needs a rule that between can narrow/,
       ],
       ['no task type', { cron: '@daily' }, 'INVALID_ARGUMENT', /task type must be a string/],
       [
-        'an operator for a task type',
+        'a query operator as task type',
         { taskType: { $ne: 1 }, cron: '@daily' },
         'INVALID_ARGUMENT',
         /task type/,
       ],
       [
-        'an operator for a payload',
+        'a payload with an operator',
         { taskType: 'work', cron: '@daily', payload: { $x: 1 } },
         'INVALID_PAYLOAD',
         /\$/,
       ],
-      ['a function', { taskType: 'work', cron: '@daily', payload: () => 1 }, 'INVALID_PAYLOAD', /payload/],
       [
-        'a payload too large',
+        'a function as payload',
+        { taskType: 'work', cron: '@daily', payload: () => 1 },
+        'INVALID_PAYLOAD',
+        /payload/,
+      ],
+      [
+        'a payload that is too large',
         { taskType: 'work', cron: '@daily', payload: 'x'.repeat(300_000) },
         'INVALID_PAYLOAD',
         /bytes/,
       ],
       [
-        'isActive as text',
+        'isActive as a string',
         { taskType: 'work', cron: '@daily', isActive: 'false' },
         'INVALID_SCHEDULE',
         /isActive/,
       ],
-      ['null', null, 'INVALID_ARGUMENT', /takes an object, got null/],
-      ['a list', [], 'INVALID_ARGUMENT', /takes an object/],
-      ['text', '* * * * *', 'INVALID_ARGUMENT', /takes an object, got string/],
+      ['null instead of an object', null, 'INVALID_ARGUMENT', /takes an object, got null/],
+      ['an array instead of an object', [], 'INVALID_ARGUMENT', /takes an object/],
+      ['a string instead of an object', '* * * * *', 'INVALID_ARGUMENT', /takes an object, got string/],
       [
-        'a prototype in disguise',
+        'a property named __proto__',
         JSON.parse('{"taskType":"work","cron":"@daily","__proto__":{"priority":1}}'),
         'INVALID_SCHEDULE',
         /__proto__/,
       ],
     ];
-    for (const [name, said, code, message] of refused) {
-      it(`rejects ${name} [F1] [D5]`, async () => {
+    for (const [title, input, code, message] of INVALID) {
+      it(`rejects ${title} [F1] [D5]`, async () => {
         const { scheduler } = manualScheduler(database);
-        const error = await rejected(scheduler.addSchedule(said as Anything));
+        const error = await rejectionOf(scheduler.addSchedule(input as never));
         assert.deepEqual([error.code, message.test(error.message)], [code, true], error.message);
         assert.equal(await database.collections.schedules.countDocuments(), 0);
       });
@@ -278,31 +285,52 @@ describe('stored schedules', () => {
       getSkips: (scheduler, id) => scheduler.getSkips(id),
       addSchedule: (scheduler, id) => scheduler.addSchedule({ id, taskType: 'work', cron: '@daily' }),
     };
-    const hostile = [{ $gt: '' }, ['s'], null, 5, '', 's@1', 's!1', 's#1', 'x'.repeat(201), 'a\0b', '\ud800'];
+    const invalidIds = [
+      { $gt: '' },
+      ['s'],
+      null,
+      5,
+      '',
+      's@1',
+      's!1',
+      's#1',
+      'x'.repeat(201),
+      'a\0b',
+      '\ud800',
+    ];
 
-    it('that are not text are rejected by every method and change nothing [F1]', async () => {
+    it('that are invalid are rejected by every method and change nothing [F1]', async () => {
       const { scheduler } = manualScheduler(database);
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '@daily' });
       const before = await database.collections.schedules.find().toArray();
       for (const [name, call] of Object.entries(calls)) {
-        for (const id of hostile) {
-          const error = await rejected(call(scheduler, id as Anything));
+        for (const id of invalidIds) {
+          const error = await rejectionOf(call(scheduler, id as never));
           assert.equal(error.code, 'INVALID_ARGUMENT', `${name}(${JSON.stringify(id)}): ${error.message}`);
         }
       }
       assert.deepEqual(await database.collections.schedules.find().toArray(), before);
     });
 
-    it('may be any text [F1]', async () => {
+    it('may contain any other characters [F1]', async () => {
       const { scheduler, clock } = manualScheduler(database);
       scheduler.registerHandler('work', () => undefined);
-      const strange = ['__proto__', 'constructor', 'a.b', '$where', ' ', '日本', 'x'.repeat(200), '%2e/../'];
-      for (const id of strange)
+      const unusualIds = [
+        '__proto__',
+        'constructor',
+        'a.b',
+        '$where',
+        ' ',
+        '日本',
+        'x'.repeat(200),
+        '%2e/../',
+      ];
+      for (const id of unusualIds)
         assert.equal(await scheduler.addSchedule({ id, taskType: 'work', cron: '0 * * * *' }), id);
       clock.advance(HOUR);
-      assert.equal(await scheduler.run(), strange.length);
-      for (const id of strange) {
-        assert.deepEqual(await ids(id), [`${id}@2026-01-01T01:00:00.000Z`]);
+      assert.equal(await scheduler.run(), unusualIds.length);
+      for (const id of unusualIds) {
+        assert.deepEqual(await jobIdsOf(database, id), [`${id}@2026-01-01T01:00:00.000Z`]);
         assert.equal((await scheduler.getSchedule(id))?.id, id);
         const triggered = await scheduler.triggerSchedule(id);
         assert.ok(triggered.triggered && triggered.jobId.startsWith(`${id}!`));
@@ -310,7 +338,7 @@ describe('stored schedules', () => {
       }
     });
 
-    it('that do not exist give null, false, notFound or an error, and never create a schedule [F1]', async () => {
+    it('that do not exist return null, false, notFound or an error, and create no schedule [F1]', async () => {
       const { scheduler } = manualScheduler(database);
       assert.equal(await scheduler.getSchedule('s'), null);
       assert.equal(await scheduler.updateSchedule('s', { priority: 1 }), false);

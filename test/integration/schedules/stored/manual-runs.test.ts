@@ -1,25 +1,17 @@
 import assert from 'node:assert/strict';
+import { ManualClock } from '../../../support/manual-clock.js';
 import { manualScheduler } from '../../../support/manual-scheduler.js';
-import { loadOutcomes } from '../../../support/occurrence-outcomes.js';
 import { timeAfter, START } from '../../../support/instants.js';
+import { jobIdsOf, outcomesUntil, TAKEOVER_MS } from '../../../support/schedules.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-const LEFT_ALONE = 2 * SECOND;
-
-/** Whatever a program without types, or a request from outside, may pass. */
-type Anything = never;
 
 describe('manual runs', () => {
   const database = useSharedDatabase();
-
-  async function ids(schedule: string): Promise<string[]> {
-    const jobs = await database.collections.jobs.find({ schedule }, { sort: { _id: 1 } }).toArray();
-    return jobs.map(({ _id }) => _id);
-  }
 
   describe('triggerSchedule()', () => {
     it('runs the schedule once now, in addition to its occurrences [F1]', async () => {
@@ -37,9 +29,9 @@ describe('manual runs', () => {
       });
       const before = (await scheduler.getSchedule('s'))!;
       clock.advance(MINUTE);
-      const answer = await scheduler.triggerSchedule('s');
-      assert.ok(answer.triggered);
-      assert.match(answer.jobId, /^s![0-9a-f-]{36}$/);
+      const result = await scheduler.triggerSchedule('s');
+      assert.ok(result.triggered);
+      assert.match(result.jobId, /^s![0-9a-f-]{36}$/);
       assert.equal(await scheduler.run(), 1);
       assert.deepEqual(seen, [[1, 's', 'ada']]);
       const { nextRunAt, lastRunAt, runs } = (await scheduler.getSchedule('s'))!;
@@ -51,7 +43,7 @@ describe('manual runs', () => {
       assert.equal(await scheduler.run(), 1);
     });
 
-    it('follows the overlap policy: it is refused while a run is active, which it names [F1] [Y5]', async () => {
+    it('follows the overlap policy: it returns the active run instead of starting another [F1] [Y5]', async () => {
       const { scheduler, clock } = manualScheduler(database);
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *' });
       const first = await scheduler.triggerSchedule('s');
@@ -63,34 +55,34 @@ describe('manual runs', () => {
         jobId: first.jobId,
         runningFor: MINUTE,
       });
-      // And it is a run like any other: an occurrence is skipped for it.
+      // A triggered run counts as active: the next occurrence is skipped.
       clock.advance(59 * MINUTE);
       await scheduler.run();
       const [skip] = await scheduler.getSkips('s');
       assert.deepEqual([skip?.reason, skip?.activeId], ['overlap', first.jobId]);
     });
 
-    it('is refused while a run is waiting, which it names [F1] [Y5]', async () => {
+    it('returns the waiting run instead of starting another [F1] [Y5]', async () => {
       const { scheduler, clock } = manualScheduler(database);
       const misfire = { policy: 'all' } as const;
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *', misfire });
       clock.advance(2 * HOUR);
       await scheduler.run();
       await scheduler.cancel('s@2026-01-01T01:00:00.000Z');
-      const answer = await scheduler.triggerSchedule('s');
-      assert.ok(!answer.triggered && answer.reason === 'running');
-      assert.equal(answer.jobId, 's@2026-01-01T02:00:00.000Z');
+      const result = await scheduler.triggerSchedule('s');
+      assert.ok(!result.triggered && result.reason === 'running');
+      assert.equal(result.jobId, 's@2026-01-01T02:00:00.000Z');
     });
 
-    it('by ten callers at once starts one run and refuses nine [F1] [F3]', async () => {
-      const clock = manualScheduler(database).clock;
+    it('starts one run when ten callers trigger it at once [F1] [F3]', async () => {
+      const clock = new ManualClock();
       const schedulers = Array.from({ length: 5 }, () => database.scheduler({ clock, lockTimeout: '1d' }));
       await schedulers[0]!.addSchedule({ id: 's', taskType: 'work', cron: '@daily' });
-      const answers = await Promise.all(
+      const results = await Promise.all(
         Array.from({ length: 10 }, (_, index) => schedulers[index % 5]!.triggerSchedule('s')),
       );
-      assert.equal(answers.filter(({ triggered }) => triggered).length, 1);
-      assert.equal((await ids('s')).length, 1);
+      assert.equal(results.filter(({ triggered }) => triggered).length, 1);
+      assert.equal((await jobIdsOf(database, 's')).length, 1);
     });
 
     it('works for a schedule that is paused or has ended [F1]', async () => {
@@ -103,7 +95,7 @@ describe('manual runs', () => {
       });
       await scheduler.pauseSchedule('s');
       assert.equal((await scheduler.triggerSchedule('s')).triggered, true);
-      assert.equal((await ids('s')).length, 1);
+      assert.equal((await jobIdsOf(database, 's')).length, 1);
     });
   });
 
@@ -120,9 +112,9 @@ describe('manual runs', () => {
       clock.advance(2 * HOUR);
       await scheduler.run();
       const before = (await scheduler.getSchedule('s'))!;
-      const answer = await scheduler.backfill('s', '2025-12-31 21:00', '2026-01-01T02:00:00Z');
-      assert.deepEqual(answer, { occurrences: 6, existing: 2 });
-      assert.equal((await ids('s')).length, 6);
+      const result = await scheduler.backfill('s', '2025-12-31 21:00', '2026-01-01T02:00:00Z');
+      assert.deepEqual(result, { occurrences: 6, existing: 2 });
+      assert.equal((await jobIdsOf(database, 's')).length, 6);
       const job = await scheduler.getJob('s@2025-12-31T21:00:00.000Z');
       assert.deepEqual([job?.scheduledFor, job?.userId], [new Date('2025-12-31T21:00:00Z'), 'ada']);
       const { nextRunAt, lastRunAt, runs } = (await scheduler.getSchedule('s'))!;
@@ -151,16 +143,19 @@ describe('manual runs', () => {
       const order: Date[] = [];
       scheduler.registerHandler('work', (_, { scheduledFor }) => void order.push(scheduledFor!));
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *' });
-      const answer = await scheduler.backfill('s', timeAfter(-3 * HOUR), timeAfter(-HOUR));
-      assert.deepEqual([answer, (await ids('s')).length], [{ occurrences: 3, existing: 0 }, 1]);
+      const result = await scheduler.backfill('s', timeAfter(-3 * HOUR), timeAfter(-HOUR));
+      assert.deepEqual(
+        [result, (await jobIdsOf(database, 's')).length],
+        [{ occurrences: 3, existing: 0 }, 1],
+      );
       for (let pass = 0; pass < 4; pass++) {
         await scheduler.run();
-        clock.advance(LEFT_ALONE);
+        clock.advance(TAKEOVER_MS);
       }
       assert.deepEqual(order, [timeAfter(-3 * HOUR), timeAfter(-2 * HOUR), timeAfter(-HOUR)]);
     });
 
-    it('can run occurrences later that were missed and skipped [F1]', async () => {
+    it('creates the jobs of occurrences that were missed and skipped [F1]', async () => {
       const { scheduler, clock } = manualScheduler(database);
       const misfire = { policy: 'skip' } as const;
       await scheduler.addSchedule({
@@ -172,9 +167,9 @@ describe('manual runs', () => {
       });
       clock.advance(2 * HOUR + 30 * MINUTE);
       await scheduler.run();
-      assert.deepEqual(await ids('s'), []);
+      assert.deepEqual(await jobIdsOf(database, 's'), []);
       assert.deepEqual(await scheduler.backfill('s', START, clock.now()), { occurrences: 3, existing: 0 });
-      assert.equal((await ids('s')).length, 3);
+      assert.equal((await jobIdsOf(database, 's')).length, 3);
     });
 
     for (const overlap of ['skip', 'queue', 'replace', 'allow'] as const) {
@@ -184,18 +179,17 @@ describe('manual runs', () => {
         const misfire = { policy: 'all' } as const;
         await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *', overlap, misfire });
         clock.advance(3 * HOUR + 30 * SECOND);
-        const answer = await scheduler.backfill('s', timeAfter(1), clock.now());
-        assert.deepEqual(answer, { occurrences: 3, existing: 0 });
+        const result = await scheduler.backfill('s', timeAfter(1), clock.now());
+        assert.deepEqual(result, { occurrences: 3, existing: 0 });
         for (let pass = 0; pass < 5; pass++) {
           await scheduler.run();
-          clock.advance(LEFT_ALONE);
+          clock.advance(TAKEOVER_MS);
         }
-        const span = { after: START, until: clock.now() };
-        assert.deepEqual(await loadOutcomes(database.collections, 's', span), ['job', 'job', 'job']);
+        assert.deepEqual(await outcomesUntil(database, clock.now()), ['job', 'job', 'job']);
       });
     }
 
-    it('previews what it would create, in parts that it accepts [F1]', async () => {
+    it('has a preview that counts the jobs and splits the span into parts that backfill() accepts [F1]', async () => {
       const { scheduler, clock } = manualScheduler(database);
       const { operations } = scheduler;
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '* * * * *', overlap: 'allow' });
@@ -220,17 +214,17 @@ describe('manual runs', () => {
       await assert.rejects(operations.previewBackfill('nope', START, START), { code: 'SCHEDULE_NOT_FOUND' });
     });
 
-    it('rejects more than a thousand occurrences and invalid instants [F1]', async () => {
+    it('rejects spans of more than a thousand occurrences and invalid instants [F1]', async () => {
       const { scheduler } = manualScheduler(database);
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '* * * * *', overlap: 'allow' });
-      const answer = await scheduler.backfill('s', timeAfter(-999 * MINUTE), START);
-      assert.deepEqual(answer, { occurrences: 1000, existing: 0 });
+      const result = await scheduler.backfill('s', timeAfter(-999 * MINUTE), START);
+      assert.deepEqual(result, { occurrences: 1000, existing: 0 });
       await assert.rejects(scheduler.backfill('s', timeAfter(-1000 * MINUTE), START), {
         code: 'INVALID_ARGUMENT',
         message: /at most 1000 jobs/,
       });
       for (const bad of ['yesterday', 5, null, new Date(NaN), { $gt: 1 }])
-        await assert.rejects(scheduler.backfill('s', bad as Anything, START), { code: 'INVALID_ARGUMENT' });
+        await assert.rejects(scheduler.backfill('s', bad as never, START), { code: 'INVALID_ARGUMENT' });
     });
   });
 });

@@ -1,39 +1,25 @@
 import assert from 'node:assert/strict';
-import { setTimeout as pause } from 'node:timers/promises';
-import type { ChronosError, Scheduler, SchedulerEvents } from '../../../../src/index.js';
+import type { Scheduler, SchedulerEvents } from '../../../../src/index.js';
 import { manualScheduler, withoutRenewalThread } from '../../../support/manual-scheduler.js';
-import { loadOutcomes } from '../../../support/occurrence-outcomes.js';
+import { aSchedule } from '../../../support/factories/schedule.js';
 import { nextEvent, recordEvents } from '../../../support/events.js';
 import { withFailPoint, NO_STREAM } from '../../../support/fail-point.js';
-import { timeAfter, START } from '../../../support/instants.js';
+import { timeAfter } from '../../../support/instants.js';
+import { rejectionOf } from '../../../support/rejection.js';
+import { jobIdsOf, outcomesUntil } from '../../../support/schedules.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 
 const SECOND = 1000;
-/** Far below the poll interval of a minute, far above what a busy machine takes. */
-const PROMPT = 10 * SECOND;
+/** Far below the poll interval of a minute, far above the delay on a busy machine. */
+const MAX_DELAY_MS = 10 * SECOND;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-
-/** Whatever a program without types, or a request from outside, may pass. */
-type Anything = never;
 
 describe('stored schedules', () => {
   const database = useSharedDatabase();
 
-  async function rejected(call: Promise<unknown>): Promise<ChronosError> {
-    return call.then(
-      () => assert.fail('it was accepted'),
-      (error: unknown) => error as ChronosError,
-    );
-  }
-
-  async function ids(schedule: string): Promise<string[]> {
-    const jobs = await database.collections.jobs.find({ schedule }, { sort: { _id: 1 } }).toArray();
-    return jobs.map(({ _id }) => _id);
-  }
-
   describe('getSchedule() and listSchedules()', () => {
-    it('preview the next runs, from now or any other time [B10]', async () => {
+    it('preview the next runs, from now or from another time [B10]', async () => {
       const { scheduler } = manualScheduler(database, { timezone: 'Europe/Berlin' });
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '30 2 * * *' });
       const schedule = (await scheduler.getSchedule('s'))!;
@@ -77,11 +63,11 @@ describe('stored schedules', () => {
     it('report all problems of an invalid query [F1]', async () => {
       const { scheduler } = manualScheduler(database);
       const query = { userId: { $ne: null }, owner: 'me', limit: 0, isActive: 'yes', where: '1' };
-      const error = await rejected(scheduler.listSchedules(query as Anything));
+      const error = await rejectionOf(scheduler.listSchedules(query as never));
       assert.equal(error.code, 'INVALID_ARGUMENT');
       for (const part of Object.keys(query)) assert.match(error.message, new RegExp(`\\.${part}`));
-      for (const none of [null, 'all', 5])
-        assert.equal((await rejected(scheduler.listSchedules(none as Anything))).code, 'INVALID_ARGUMENT');
+      for (const invalid of [null, 'all', 5])
+        assert.equal((await rejectionOf(scheduler.listSchedules(invalid as never))).code, 'INVALID_ARGUMENT');
     });
   });
 
@@ -98,18 +84,17 @@ describe('stored schedules', () => {
       );
       clock.advance(2 * HOUR);
       await scheduler.run();
-      assert.deepEqual([await ids('s'), await scheduler.getSkips('s')], [[], []]);
+      assert.deepEqual([await jobIdsOf(database, 's'), await scheduler.getSkips('s')], [[], []]);
       assert.equal(await scheduler.resumeSchedule('s'), true);
       const resumed = await scheduler.getSchedule('s');
       assert.deepEqual(
         [resumed?.isActive, resumed?.paused, resumed?.nextRunAt],
         [true, null, timeAfter(3 * HOUR)],
       );
-      assert.equal(await scheduler.resumeSchedule('s'), true, 'resuming what runs is no mistake');
+      assert.equal(await scheduler.resumeSchedule('s'), true, 'resuming an active schedule is allowed');
       clock.advance(30 * MINUTE);
       await scheduler.run();
-      const span = { after: START, until: clock.now() };
-      assert.deepEqual(await loadOutcomes(database.collections, 's', span), ['paused', 'paused', 'job']);
+      assert.deepEqual(await outcomesUntil(database, clock.now()), ['paused', 'paused', 'job']);
     });
 
     it('reject invalid options [B8]', async () => {
@@ -117,7 +102,7 @@ describe('stored schedules', () => {
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '@daily' });
       for (const options of [{ by: { $gt: '' } }, { reason: '' }, { why: 'because' }, null, 'because'])
         assert.equal(
-          (await rejected(scheduler.pauseSchedule('s', options as Anything))).code,
+          (await rejectionOf(scheduler.pauseSchedule('s', options as never))).code,
           'INVALID_ARGUMENT',
           JSON.stringify(options),
         );
@@ -142,25 +127,22 @@ describe('stored schedules', () => {
     it('rejects an invalid limit [D13]', async () => {
       const { scheduler } = manualScheduler(database);
       for (const limit of [-1, 0, 1.5, 'all', {}, NaN, 1e9]) {
-        const error = await rejected(scheduler.getSkips('s', limit as Anything));
+        const error = await rejectionOf(scheduler.getSkips('s', limit as never));
         assert.equal(error.code, 'INVALID_ARGUMENT', JSON.stringify(limit));
       }
     });
   });
 
   describe('changes of schedules', () => {
-    /** A worker that polls once a minute, and another process that does not work at all. */
-    async function apart(
-      options: Parameters<typeof database.scheduler>[0] = {},
-    ): Promise<{ worker: Scheduler; api: Scheduler }> {
-      const worker = database.scheduler({ ...withoutRenewalThread, pollInterval: '1m', ...options });
+    function createWorker(pollInterval: string): Scheduler {
+      const worker = database.scheduler({ ...withoutRenewalThread, pollInterval });
       worker.registerHandler('work', () => undefined);
-      await worker.start();
-      return { worker, api: database.scheduler(withoutRenewalThread) };
+      return worker;
     }
 
-    it('that are added, changed, paused or resumed reach workers at once, although they poll once a minute [F1] [B2]', async () => {
-      const { worker, api } = await apart();
+    it('reach workers at once, although they poll once a minute [F1] [B2]', async () => {
+      const [worker, api] = [createWorker('1m'), database.scheduler(withoutRenewalThread)];
+      await worker.start();
       const due = recordEvents(worker, 'schedule:due');
       const next = (id: string): Promise<SchedulerEvents['schedule:due']> =>
         nextEvent(worker, 'schedule:due', ({ scheduleId }) => scheduleId === id);
@@ -172,40 +154,43 @@ describe('stored schedules', () => {
 
       const changed = next('changed');
       await api.pauseSchedule('s');
-      const before = due.length;
+      // An occurrence up to now may have been planned before the pause, and be announced after it.
+      const pausedBefore = withoutRenewalThread.clock.now();
       await api.updateSchedule('changed', { every: '1s', maxRuns: 1 });
       lates.push((await changed).late);
-      const ofPaused = due
-        .slice(before)
-        .filter(({ event }) => (event as { scheduleId: string }).scheduleId === 's');
-      assert.deepEqual(ofPaused, []);
+      const duringPause = due
+        .map(({ event }) => event as SchedulerEvents['schedule:due'])
+        .filter(({ scheduleId, scheduledFor }) => scheduleId === 's' && scheduledFor > pausedBefore);
+      assert.deepEqual(duringPause, []);
 
       const resumed = next('s');
       await api.resumeSchedule('s');
       lates.push((await resumed).late);
-      for (const late of lates) assert.ok(late >= 0 && late < PROMPT, `${late} ms late`);
+      for (const late of lates) assert.ok(late >= 0 && late < MAX_DELAY_MS, `${late} ms late`);
       await api.removeSchedule('s');
     });
 
-    it('that happen while the change stream opens are not missed [F1] [B2]', async () => {
-      const api = database.scheduler(withoutRenewalThread);
-      assert.deepEqual(await api.listSchedules(), []);
+    it('are not missed while the change stream opens [F1] [B2]', async () => {
+      await database.collections.schedules.insertOne(aSchedule({ _id: 'due at the start' }));
+      const worker = createWorker('1m');
       const opening = { ...NO_STREAM, how: 500, times: 1 } as const;
       const { late } = await withFailPoint(database, opening, async () => {
-        const { worker } = await apart();
-        // By now it has looked once, and its stream is not open.
-        await pause(200);
-        const due = nextEvent(worker, 'schedule:due');
-        await api.addSchedule({ id: 's', taskType: 'work', every: '1s', maxRuns: 1 });
+        const checked = nextEvent(worker, 'schedule:due');
+        await worker.start();
+        // The worker has checked all schedules, and its stream is not open yet.
+        await checked;
+        const due = nextEvent(worker, 'schedule:due', ({ scheduleId }) => scheduleId === 's');
+        await database
+          .scheduler(withoutRenewalThread)
+          .addSchedule({ id: 's', taskType: 'work', every: '1s', maxRuns: 1 });
         return due;
       });
-      assert.ok(late < PROMPT, `${late} ms late`);
+      assert.ok(late < MAX_DELAY_MS, `${late} ms late`);
     });
 
     it('reach workers within a poll without a change stream [F1]', async () => {
-      // With a healthy stream polls come six times less often, which would be too late here.
-      const worker = database.scheduler({ ...withoutRenewalThread, pollInterval: '2s' });
-      worker.registerHandler('work', () => undefined);
+      // With an open stream, polls are six times rarer, which would be too late here.
+      const worker = createWorker('2s');
       const trouble = nextEvent(worker, 'worker:trouble', ({ operation }) => operation === 'watch changes');
       const { late } = await withFailPoint(database, NO_STREAM, async () => {
         await worker.start();
@@ -216,7 +201,7 @@ describe('stored schedules', () => {
           .addSchedule({ id: 's', taskType: 'work', every: '1s', maxRuns: 1 });
         return due;
       });
-      assert.ok(late < PROMPT, `${late} ms late`);
+      assert.ok(late < MAX_DELAY_MS, `${late} ms late`);
     });
   });
 });

@@ -1,31 +1,19 @@
 import assert from 'node:assert/strict';
-import type { ChronosError, SchedulePatch } from '../../../../src/index.js';
+import type { SchedulePatch } from '../../../../src/index.js';
+import { ManualClock } from '../../../support/manual-clock.js';
 import { manualScheduler } from '../../../support/manual-scheduler.js';
 import { loadOutcomes } from '../../../support/occurrence-outcomes.js';
 import { timeAfter, START } from '../../../support/instants.js';
+import { rejectionOf } from '../../../support/rejection.js';
+import { jobIdsOf, outcomesUntil } from '../../../support/schedules.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-/** Whatever a program without types, or a request from outside, may pass. */
-type Anything = never;
-
 describe('stored schedules', () => {
   const database = useSharedDatabase();
-
-  async function rejected(call: Promise<unknown>): Promise<ChronosError> {
-    return call.then(
-      () => assert.fail('it was accepted'),
-      (error: unknown) => error as ChronosError,
-    );
-  }
-
-  async function ids(schedule: string): Promise<string[]> {
-    const jobs = await database.collections.jobs.find({ schedule }, { sort: { _id: 1 } }).toArray();
-    return jobs.map(({ _id }) => _id);
-  }
 
   describe('updateSchedule()', () => {
     it('recomputes the next run from now on when cron changes [F2]', async () => {
@@ -44,7 +32,10 @@ describe('stored schedules', () => {
       assert.deepEqual(changed?.rule, { cron: '*/15 * * * *', timezone: 'UTC' });
       clock.advance(10 * MINUTE);
       assert.equal(await scheduler.run(), 1);
-      assert.deepEqual(await ids('s'), ['s@2026-01-01T01:00:00.000Z', 's@2026-01-01T01:30:00.000Z']);
+      assert.deepEqual(await jobIdsOf(database, 's'), [
+        's@2026-01-01T01:00:00.000Z',
+        's@2026-01-01T01:30:00.000Z',
+      ]);
       assert.deepEqual(await scheduler.getSkips('s'), []);
     });
 
@@ -72,7 +63,7 @@ describe('stored schedules', () => {
       }
     });
 
-    it('records occurrences as skipped that were due before the change and not planned [F2]', async () => {
+    it('records occurrences that were due before the change, but not planned yet, as skipped [F2]', async () => {
       const { scheduler, clock } = manualScheduler(database);
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *' });
       const rule = (await scheduler.getSchedule('s'))!.rule!;
@@ -91,7 +82,7 @@ describe('stored schedules', () => {
       assert.deepEqual(await loadOutcomes(database.collections, 's', span), ['changed', 'changed']);
     });
 
-    it('leaves the next run alone when the rule does not change, even if it is due [F2]', async () => {
+    it('keeps the next run when the rule does not change, even if it is due [F2]', async () => {
       const { scheduler, clock } = manualScheduler(database);
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *' });
       clock.advance(HOUR);
@@ -108,7 +99,7 @@ describe('stored schedules', () => {
 
     it('removes a setting with null [F1]', async () => {
       const { scheduler } = manualScheduler(database);
-      const said = {
+      const settings = {
         queue: 'q',
         timeout: '1m',
         maxRuns: 3,
@@ -116,7 +107,7 @@ describe('stored schedules', () => {
         jitter: '1m',
         priority: 1,
       } as const;
-      await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '@hourly', payload: 1, ...said });
+      await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '@hourly', payload: 1, ...settings });
       const none = { queue: null, timeout: null, maxRuns: null, userId: null, jitter: null, priority: null };
       assert.equal(await scheduler.updateSchedule('s', { ...none, payload: null }), true);
       const schedule = (await scheduler.getSchedule('s'))!;
@@ -133,7 +124,7 @@ describe('stored schedules', () => {
       const { scheduler } = manualScheduler(database);
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '@hourly', priority: 1, queue: 'q' });
       const nothing = { priority: undefined, cron: undefined, queue: undefined, taskType: undefined };
-      assert.equal(await scheduler.updateSchedule('s', { ...nothing, userId: 'ada' } as Anything), true);
+      assert.equal(await scheduler.updateSchedule('s', { ...nothing, userId: 'ada' } as never), true);
       const { priority, queue, userId, rule } = (await scheduler.getSchedule('s'))!;
       assert.deepEqual([priority, queue, userId, rule?.cron], [1, 'q', 'ada', '@hourly']);
     });
@@ -162,27 +153,26 @@ describe('stored schedules', () => {
       clock.advance(HOUR);
       await scheduler.run();
       const paused = await scheduler.getSchedule('s');
-      assert.deepEqual([paused?.isActive, paused?.priority, await ids('s')], [false, 3, []]);
+      assert.deepEqual([paused?.isActive, paused?.priority, await jobIdsOf(database, 's')], [false, 3, []]);
       await scheduler.updateSchedule('s', { cron: '30 * * * *' });
       assert.equal((await scheduler.getSchedule('s'))?.isActive, false, 'a change does not resume it');
       assert.equal(await scheduler.updateSchedule('s', { isActive: true }), true);
       clock.advance(30 * MINUTE);
       await scheduler.run();
-      assert.deepEqual(await ids('s'), ['s@2026-01-01T01:30:00.000Z']);
+      assert.deepEqual(await jobIdsOf(database, 's'), ['s@2026-01-01T01:30:00.000Z']);
     });
 
-    it('skips what was due while enabled was false [F1]', async () => {
+    it('skips occurrences that were due while enabled was false [F1]', async () => {
       const { scheduler, clock } = manualScheduler(database);
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *' });
       await scheduler.updateSchedule('s', { enabled: false });
       clock.advance(2 * HOUR);
       await scheduler.run();
-      assert.deepEqual(await ids('s'), []);
+      assert.deepEqual(await jobIdsOf(database, 's'), []);
       await scheduler.updateSchedule('s', { enabled: true });
       clock.advance(HOUR);
       await scheduler.run();
-      const span = { after: START, until: clock.now() };
-      assert.deepEqual(await loadOutcomes(database.collections, 's', span), ['changed', 'changed', 'job']);
+      assert.deepEqual(await outcomesUntil(database, clock.now()), ['changed', 'changed', 'job']);
     });
 
     it('reports all problems of an invalid patch and changes nothing [F1]', async () => {
@@ -203,12 +193,12 @@ describe('stored schedules', () => {
         JSON.parse('{"__proto__": {"cron": "@daily"}}'),
       ];
       for (const patch of patches) {
-        const error = await rejected(scheduler.updateSchedule('s', patch as Anything));
+        const error = await rejectionOf(scheduler.updateSchedule('s', patch as never));
         assert.match(error.code, /^INVALID_/, JSON.stringify(patch));
         const now = await database.collections.schedules.findOne({ _id: 's' });
         assert.deepEqual(now, before, JSON.stringify(patch));
       }
-      const { message } = await rejected(scheduler.updateSchedule('s', patches[0] as Anything));
+      const { message } = await rejectionOf(scheduler.updateSchedule('s', patches[0] as never));
       for (const part of ['cron', 'priority', 'unknown'])
         assert.ok(message.includes(`updateSchedule().${part}`), message);
     });
@@ -220,8 +210,8 @@ describe('stored schedules', () => {
       assert.equal((await scheduler.getSchedule('s'))?.rev, 0);
     });
 
-    it('loses no change when many are made at once [F1] [F3]', async () => {
-      const clock = manualScheduler(database).clock;
+    it('loses no change when several are made at once [F1] [F3]', async () => {
+      const clock = new ManualClock();
       const schedulers = Array.from({ length: 3 }, () => database.scheduler({ clock, lockTimeout: '1d' }));
       await schedulers[0]!.addSchedule({ id: 's', taskType: 'work', cron: '@hourly' });
       const patches: SchedulePatch[] = [
@@ -234,10 +224,10 @@ describe('stored schedules', () => {
         { timeout: '1m' },
         { isActive: false },
       ];
-      const answers = await Promise.all(
+      const results = await Promise.all(
         patches.map((patch, index) => schedulers[index % 3]!.updateSchedule('s', patch)),
       );
-      assert.ok(answers.every((answer) => answer));
+      assert.ok(results.every(Boolean));
       const schedule = (await schedulers[0]!.getSchedule('s'))!;
       const { priority, queue, userId, jitter, maxRuns, overlap, timeout, isActive, rev } = schedule;
       assert.deepEqual(
@@ -246,7 +236,7 @@ describe('stored schedules', () => {
       );
     });
 
-    it('rejects changes of definitions in the code, which can still be paused and triggered [F1]', async () => {
+    it('rejects changes of a definition in code, which can still be paused and triggered [F1]', async () => {
       const { scheduler, clock } = manualScheduler(database);
       scheduler.schedule('coded', () => undefined).hourly();
       await scheduler.run();
@@ -268,7 +258,7 @@ describe('stored schedules', () => {
   });
 
   describe('removeSchedule()', () => {
-    it('ends the occurrences and keeps the existing jobs [F1]', async () => {
+    it('ends the schedule and keeps its existing jobs [F1]', async () => {
       const { scheduler, clock } = manualScheduler(database);
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *' });
       clock.advance(HOUR);
@@ -278,10 +268,10 @@ describe('stored schedules', () => {
       clock.advance(HOUR);
       scheduler.registerHandler('work', () => undefined);
       assert.equal(await scheduler.run(), 1);
-      assert.deepEqual(await ids('s'), ['s@2026-01-01T01:00:00.000Z']);
+      assert.deepEqual(await jobIdsOf(database, 's'), ['s@2026-01-01T01:00:00.000Z']);
     });
 
-    it('frees the id, and a new schedule starts from the beginning [F1]', async () => {
+    it('frees the id for a new schedule, which starts from now [F1]', async () => {
       const { scheduler, clock } = manualScheduler(database);
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *' });
       clock.advance(HOUR);
@@ -290,7 +280,7 @@ describe('stored schedules', () => {
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *' });
       assert.deepEqual((await scheduler.getSchedule('s'))?.nextRunAt, timeAfter(2 * HOUR));
       await scheduler.run();
-      assert.equal((await ids('s')).length, 1);
+      assert.equal((await jobIdsOf(database, 's')).length, 1);
     });
   });
 });

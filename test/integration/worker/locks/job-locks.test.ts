@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import type { ChronosError, SchedulerEvents } from '../../../../src/index.js';
 import {
   manualScheduler,
   withoutRenewalThread,
   advanceUntilSettled,
 } from '../../../support/manual-scheduler.js';
+import { dispatchAndRun } from '../../../support/dispatch-and-run.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 import { nextEvent, recordEvents, signal } from '../../../support/events.js';
 import { withFailPoint } from '../../../support/fail-point.js';
@@ -18,17 +20,17 @@ describe('locks of jobs', () => {
   it('last for the lease of the task type and end when the job is settled [C8] [J12]', async () => {
     const { scheduler } = manualScheduler(database, { lockTimeout: '60s' });
     const locks: unknown[] = [];
-    const look = async (_: unknown, { id }: { id: string }): Promise<void> => {
+    const recordLock = async (_: unknown, { id }: { id: string }): Promise<void> => {
       const job = await database.collections.jobs.findOne({ _id: id });
       locks.push([job?.taskType, job?.lockedBy, job?.lockedUntil]);
     };
-    scheduler.registerHandler('plain', look);
-    scheduler.registerHandler('patient', look, { lease: '10m' });
+    scheduler.registerHandler('plain', recordLock);
+    scheduler.registerHandler('long', recordLock, { lease: '10m' });
     const { id } = await scheduler.dispatch('plain');
-    await scheduler.dispatch('patient');
+    await scheduler.dispatch('long');
     await scheduler.run();
     assert.deepEqual(locks.sort(), [
-      ['patient', scheduler.workerId, timeAfter(600_000)],
+      ['long', scheduler.workerId, timeAfter(600_000)],
       ['plain', scheduler.workerId, timeAfter(60_000)],
     ]);
     const { jobs } = database.collections;
@@ -41,17 +43,14 @@ describe('locks of jobs', () => {
     const release = signal();
     const { jobs } = database.collections;
     scheduler.registerHandler('long', () => release.promise);
-    const started = nextEvent(scheduler, 'job:start');
-    const { id } = await scheduler.dispatch('long');
-    const pass = scheduler.run();
-    await started;
+    const { id, pass } = await dispatchAndRun(scheduler, 'long');
     await flushEventLoop();
-    // Two lock times; the database is given the time it needs for each renewal.
+    // Two lock times, in steps of a third, each after the previous renewal is stored.
     for (let third = 1; third <= 6; third++) {
       clock.advance(20_000);
       const renewed = new Date(clock.now().getTime() + 60_000);
       await waitUntil(
-        `it is renewed after ${third * 20} s`,
+        `the lock is renewed after ${third * 20} s`,
         async () => (await jobs.findOne({ _id: id }))?.lockedUntil?.getTime() === renewed.getTime(),
       );
       await flushEventLoop();
@@ -62,8 +61,8 @@ describe('locks of jobs', () => {
   });
 
   it('protect a job that runs longer than its lease from the sweep of another worker [C8]', async () => {
-    const options = { lockTimeout: '900ms', heartbeatInterval: '200ms', sweepInterval: '50ms' } as const;
-    // The real thing: renewal in its thread, by the database's clock.
+    const options = { lockTimeout: '3s', heartbeatInterval: '200ms', sweepInterval: '50ms' } as const;
+    // Renews in a thread, by the clock of the database.
     const worker = database.scheduler(options);
     const sweeping = database.scheduler({ ...options, ...withoutRenewalThread, queues: ['elsewhere'] });
     const events = recordEvents(sweeping, 'job:stalled');
@@ -75,9 +74,9 @@ describe('locks of jobs', () => {
     await started;
     const { jobs } = database.collections;
     const first = (await jobs.findOne({ _id: id }))!.lockedUntil!;
-    await waitUntil('the lock is renewed three times over', async () => {
+    await waitUntil('the first lease would have expired', async () => {
       const { lockedUntil } = (await jobs.findOne({ _id: id }))!;
-      return lockedUntil!.getTime() > first.getTime() + 2700;
+      return lockedUntil!.getTime() > first.getTime() + 3000;
     });
     release.fire();
     await nextEvent(worker, 'job:complete');
@@ -86,22 +85,17 @@ describe('locks of jobs', () => {
     assert.deepEqual([job?.status, job?.fence, job?.crashes], ['COMPLETED', 1, 0]);
   });
 
-  it('abort the handler before they expire when they cannot be renewed, with no attempt counted [C8]', async () => {
+  it('that cannot be renewed abort the handler before they expire, and no attempt is counted [C8]', async () => {
     const { scheduler, clock } = manualScheduler(database, { lockTimeout: '60s', concurrency: 1 });
     const aborted = signal<{ reason: ChronosError; at: Date }>();
-    const troubles = recordEvents(scheduler, 'worker:trouble');
+    const errors = recordEvents(scheduler, 'worker:trouble');
     scheduler.registerHandler('long', async (_, job) => {
       if (job.fence > 1) return;
-      await new Promise((resolve) => {
-        job.signal.addEventListener('abort', resolve);
-      });
+      await once(job.signal, 'abort');
       aborted.fire({ reason: job.signal.reason as ChronosError, at: clock.now() });
     });
-    const started = nextEvent(scheduler, 'job:start');
-    const { id } = await scheduler.dispatch('long');
-    const pass = scheduler.run();
-    await started;
-    await withFailPoint(database, { commands: ['update'], how: 'refused' }, async () => {
+    const { id, pass } = await dispatchAndRun(scheduler, 'long');
+    await withFailPoint(database, { commands: ['update'], how: 'error' }, async () => {
       const { reason, at } = await advanceUntilSettled(clock, aborted.promise);
       assert.equal(reason.code, 'LOCK_LOST');
       // At 80 % of the lease.
@@ -112,7 +106,7 @@ describe('locks of jobs', () => {
       pass.then(() => scheduler.run()),
       100,
     );
-    assert.equal((troubles[0]?.event as SchedulerEvents['worker:trouble']).operation, 'renew locks');
+    assert.equal((errors[0]?.event as SchedulerEvents['worker:trouble']).operation, 'renew locks');
     const job = await scheduler.getJob(id);
     assert.deepEqual([job?.status, job?.attempts, job?.crashes], ['COMPLETED', 0, 0]);
     assert.deepEqual(
@@ -121,21 +115,16 @@ describe('locks of jobs', () => {
     );
   });
 
-  it('abort the handler at the next renewal when another worker has the job [C8]', async () => {
+  it('that another worker has taken abort the handler at the next renewal [C8]', async () => {
     const { scheduler, clock } = manualScheduler(database, { lockTimeout: '60s' });
     const { jobs } = database.collections;
     const lost = nextEvent(scheduler, 'job:lockLost');
     let code: string | undefined;
     scheduler.registerHandler('long', async (_, job) => {
-      await new Promise((resolve) => {
-        job.signal.addEventListener('abort', resolve);
-      });
+      await once(job.signal, 'abort');
       code = (job.signal.reason as ChronosError).code;
     });
-    const started = nextEvent(scheduler, 'job:start');
-    const { id } = await scheduler.dispatch('long');
-    const pass = scheduler.run();
-    await started;
+    const { id, pass } = await dispatchAndRun(scheduler, 'long');
     await flushEventLoop();
     await jobs.updateOne({ _id: id }, { $set: { lockToken: 'other', lockedBy: 'other', fence: 2 } });
     const before = await jobs.findOne({ _id: id });

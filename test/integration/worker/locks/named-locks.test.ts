@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { manualScheduler } from '../../../support/manual-scheduler.js';
+import { once } from 'node:events';
+import type { ChronosError } from '../../../../src/index.js';
+import { advanceUntilSettled, manualScheduler } from '../../../support/manual-scheduler.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 import { signal } from '../../../support/events.js';
 import { timeAfter } from '../../../support/instants.js';
@@ -12,10 +14,10 @@ describe('withLock', () => {
   it('holds the lock while the function runs, and only then [Y7]', async () => {
     const { scheduler: one, clock } = manualScheduler(database, { workerId: 'one', lockTimeout: '60s' });
     const other = database.scheduler({ clock, workerId: 'other' });
-    const answer = await one.withLock('report', async ({ name, fence, signal }) => {
+    const result = await one.withLock('report', async ({ name, fence, signal }) => {
       assert.deepEqual([name, fence, signal.aborted], ['report', 1, false]);
       await assert.rejects(
-        other.withLock('report', () => assert.fail('it is held')),
+        other.withLock('report', () => assert.fail('the lock is held')),
         {
           code: 'LOCK_HELD',
           message: /^the lock 'report' is held by one until 2026-01-01T00:01:00.000Z, unless it is renewed$/,
@@ -23,12 +25,12 @@ describe('withLock', () => {
       );
       return 'done';
     });
-    assert.equal(answer, 'done');
+    assert.equal(result, 'done');
     assert.equal(await other.withLock('report', () => 'free now'), 'free now');
     assert.equal(await other.withLock('another', () => 'independent'), 'independent');
   });
 
-  it('raises the fence with every holder and never starts over [Y7]', async () => {
+  it('increases the fence with every holder and never resets it [Y7]', async () => {
     const { scheduler: one, clock } = manualScheduler(database);
     const other = database.scheduler({ clock });
     const fences: number[] = [];
@@ -54,15 +56,14 @@ describe('withLock', () => {
     const successor = database.scheduler({ clock, workerId: 'successor', lockTimeout: '60s' });
     const { locks } = database.collections;
     const release = signal();
-    let aborted: unknown;
+    let reason: ChronosError | undefined;
+    let released: Promise<void> | undefined;
     await one.withLock('report', async (lock) => {
-      const lost = new Promise((resolve) => {
-        lock.signal.addEventListener('abort', resolve);
-      });
-      // As if this process had been frozen: its lock expired, and somebody else took it.
+      const lost = once(lock.signal, 'abort');
+      // As if this process had been frozen: its lock expired, and another one acquired it.
       await locks.updateOne({ _id: 'report' }, { $set: { lockedUntil: timeAfter(-1) } });
       const held = signal();
-      const succession = successor.withLock('report', async ({ fence }) => {
+      released = successor.withLock('report', async ({ fence }) => {
         assert.equal(fence, 2);
         held.fire();
         await release.promise;
@@ -70,29 +71,25 @@ describe('withLock', () => {
       await held.promise;
       clock.advance(20_000);
       await lost;
-      aborted = lock.signal.reason;
-      void succession;
+      reason = lock.signal.reason as ChronosError;
     });
-    assert.equal((aborted as { code: string }).code, 'LOCK_LOST');
-    const held = await locks.findOne({ _id: 'report' });
-    assert.equal(held?.lockedBy, 'successor');
+    assert.equal(reason?.code, 'LOCK_LOST');
+    assert.equal((await locks.findOne({ _id: 'report' }))?.lockedBy, 'successor');
     release.fire();
-    await waitUntil(
-      'it is released',
-      async () => (await locks.findOne({ _id: 'report' }))?.lockedBy === null,
-    );
+    await released;
+    assert.equal((await locks.findOne({ _id: 'report' }))?.lockedBy, null);
   });
 
   it('renews the lock while it is held [Y7]', async () => {
     const { scheduler, clock } = manualScheduler(database, { lockTimeout: '60s' });
     const { locks } = database.collections;
     await scheduler.withLock('report', async ({ signal }) => {
-      // Two lock times; the database is given the time it needs for each renewal.
+      // Two lock times, in steps of a third, each after the previous renewal is stored.
       for (let third = 1; third <= 6; third++) {
         clock.advance(20_000);
         const renewed = new Date(clock.now().getTime() + 60_000);
         await waitUntil(
-          `it is renewed after ${third * 20} s`,
+          `the lock is renewed after ${third * 20} s`,
           async () => (await locks.findOne({ _id: 'report' }))?.lockedUntil.getTime() === renewed.getTime(),
         );
         await flushEventLoop();
@@ -101,7 +98,7 @@ describe('withLock', () => {
     });
   });
 
-  it('with wait takes the lock as soon as it is free [Y7]', async () => {
+  it('with wait acquires the lock when it is released [Y7]', async () => {
     const { scheduler: one, clock } = manualScheduler(database);
     const other = database.scheduler({ clock });
     const release = signal();
@@ -114,31 +111,28 @@ describe('withLock', () => {
     const second = other.withLock('report', ({ fence }) => fence, { wait: '10s' });
     release.fire();
     await first;
-    let fence: number | undefined;
-    void second.then((value) => (fence = value));
-    await waitUntil('the second has it', async () => {
-      clock.advance(100);
-      return fence === 2;
-    });
+    assert.equal(await advanceUntilSettled(clock, second, 100), 2);
   });
 
-  it('gives the lock to one of many waiting callers at a time [Y7]', async () => {
+  it('is held by one of many concurrent callers at a time [Y7]', async () => {
     const { scheduler } = manualScheduler(database);
-    let inside = 0;
+    let holders = 0;
+    let peak = 0;
     let count = 0;
     const work = async (): Promise<void> => {
-      assert.equal(++inside, 1);
+      peak = Math.max(peak, ++holders);
       await flushEventLoop(5);
-      inside--;
+      holders--;
       count++;
     };
     while (count < 8) {
       await Promise.allSettled(Array.from({ length: 8 - count }, () => scheduler.withLock('report', work)));
     }
+    assert.equal(peak, 1);
     assert.equal((await database.collections.locks.findOne({ _id: 'report' }))?.fence, 8);
   });
 
-  it('rejects names that are not text', async () => {
+  it('rejects names that are not strings', async () => {
     const { scheduler } = manualScheduler(database);
     for (const name of ['', null, { $ne: null }, ['a'], 7])
       await assert.rejects(

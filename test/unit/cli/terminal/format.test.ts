@@ -8,7 +8,7 @@ import {
   formatDuration,
 } from '../../../../src/cli/terminal/format.js';
 
-describe('formatting for people', () => {
+describe('format', () => {
   const now = new Date('2026-01-01T12:00:00.000Z');
   const at = (ms: number): Date => new Date(now.getTime() + ms);
 

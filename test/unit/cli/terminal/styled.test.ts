@@ -11,10 +11,10 @@ describe('styled lines', () => {
 
   it('wrap into as many lines as they need', () => {
     const pieces = [['aa'], ['bb', 'b'], ['cc'], ['dd']];
-    const shown = (width: number): string[] => wrap(pieces, '  ', width).map((line) => paint(line, false));
-    assert.deepEqual(shown(80), ['aa  bbb  cc  dd']);
-    assert.deepEqual(shown(8), ['aa  bbb', 'cc  dd']);
-    assert.deepEqual(shown(1), ['aa', 'bbb', 'cc', 'dd']);
+    const wrapped = (width: number): string[] => wrap(pieces, '  ', width).map((line) => paint(line, false));
+    assert.deepEqual(wrapped(80), ['aa  bbb  cc  dd']);
+    assert.deepEqual(wrapped(8), ['aa  bbb', 'cc  dd']);
+    assert.deepEqual(wrapped(1), ['aa', 'bbb', 'cc', 'dd']);
     assert.deepEqual(wrap([], '  ', 80), []);
   });
 });

@@ -15,7 +15,7 @@ const COLUMNS: readonly Column<Row>[] = [
 ];
 
 describe('table', () => {
-  const drawn = (rows: readonly Row[], width: number): string[] =>
+  const render = (rows: readonly Row[], width: number): string[] =>
     table(COLUMNS, rows, width).map((line) => paint(line, false));
 
   it('aligns text left and numbers right, under headings', () => {
@@ -23,33 +23,33 @@ describe('table', () => {
       { id: 'a', note: 'short', count: 5 },
       { id: 'bcd', note: 'a longer one', count: 12_345 },
     ];
-    assert.deepEqual(drawn(rows, Infinity), [
+    assert.deepEqual(render(rows, Infinity), [
       'ID   NOTE          COUNT',
       'a    short             5',
       'bcd  a longer one  12345',
     ]);
   });
 
-  it('fits the width: long cells are truncated with …, ids last', () => {
-    const rows = [{ id: '66b0c1d2e3f4a5b6c7d8e9f0', note: 'an error that has a lot to say', count: 7 }];
+  it('truncates long cells with … to fit the width, ids last', () => {
+    const rows = [{ id: '66b0c1d2e3f4a5b6c7d8e9f0', note: 'an error with a long explanation', count: 7 }];
     for (const width of [120, 50, 41, 30, 12]) {
-      const lines = drawn(rows, width);
+      const lines = render(rows, width);
       assert.ok(
         lines.every((line) => widthOf(line) <= width),
         `${width}: ${lines.join('|')}`,
       );
     }
-    assert.match(drawn(rows, 50)[1] ?? '', /^66b0c1d2e3f4a5b6c7d8e9f0 {2}an error that ha…\s+7$/);
-    assert.match(drawn(rows, 30)[1] ?? '', /^66b0c1d2e3f4a5… {2}an er…\s+7$/);
+    assert.match(render(rows, 50)[1] ?? '', /^66b0c1d2e3f4a5b6c7d8e9f0 {2}an error with a …\s+7$/);
+    assert.match(render(rows, 30)[1] ?? '', /^66b0c1d2e3f4a5… {2}an er…\s+7$/);
   });
 
-  it('measures cells like a terminal: wide characters, marks and escapes', () => {
+  it('measures wide characters, combining marks and escapes like a terminal', () => {
     assert.equal(widthOf('東京'), 4);
     assert.equal(widthOf('e\u0301'), 1);
     assert.equal(truncate('東京都', 4), '東…');
     assert.equal(truncate('abc', 3), 'abc');
     assert.equal(truncate('abc', 0), '');
-    const lines = drawn([{ id: 'x', note: '\u001b[2J', count: 1 }], 80);
+    const lines = render([{ id: 'x', note: '\u001b[2J', count: 1 }], 80);
     assert.equal(lines[1], 'x   \\x1b[2J      1');
   });
 

@@ -1,27 +1,17 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { type CronField, hasSeconds, parseCron } from '../../../../src/domain/calendar/cron.js';
-
-const upTo = (first: number, last: number): number[] =>
-  Array.from({ length: last - first + 1 }, (_, index) => first + index);
+import { assertInvalidSchedule, range } from '../../../support/rule-runs.js';
 
 const values = (expression: string, field: CronField): readonly number[] =>
   parseCron(expression)[field].values;
 
-function refuses(expression: unknown, ...messages: RegExp[]): void {
-  assert.throws(
-    () => parseCron(expression),
-    (error: Error & { code?: string }) => {
-      assert.equal(error.name, 'ChronosError');
-      assert.equal(error.code, 'INVALID_SCHEDULE');
-      for (const message of messages) assert.match(error.message, message);
-      return true;
-    },
-  );
+function assertInvalid(expression: unknown, ...messages: RegExp[]): void {
+  assertInvalidSchedule(() => parseCron(expression), ...messages);
 }
 
 describe('cron expressions', () => {
-  it('have five fields, from minutes on [J1]', () => {
+  it('have five fields, starting with the minute [J1]', () => {
     assert.deepEqual(parseCron('1 2 3 4 5'), {
       second: { values: [0], any: false, open: false, last: false },
       minute: { values: [1], any: false, open: false, last: false },
@@ -32,7 +22,7 @@ describe('cron expressions', () => {
     });
   });
 
-  it('have six fields, from seconds on [J1]', () => {
+  it('have six fields, starting with the second [J1]', () => {
     const fields = parseCron('9 1 2 3 4 5');
     assert.deepEqual(
       Object.values(fields).map((field) => field.values),
@@ -40,7 +30,7 @@ describe('cron expressions', () => {
     );
   });
 
-  it('tell whether they have a field for seconds [J1]', () => {
+  it('have seconds only if they have six fields [J1]', () => {
     for (const expression of ['0 0 * * *', ' 0 0 * * * ', '@daily', '*/5\t* * * *']) {
       assert.equal(hasSeconds(expression), false, expression);
     }
@@ -49,14 +39,14 @@ describe('cron expressions', () => {
     }
   });
 
-  it('have every value of a field where it is a star [J1]', () => {
+  it('include every value of a field with a star [J1]', () => {
     const fields = parseCron('* * * * * *');
-    assert.deepEqual(fields.second.values, upTo(0, 59));
-    assert.deepEqual(fields.minute.values, upTo(0, 59));
-    assert.deepEqual(fields.hour.values, upTo(0, 23));
-    assert.deepEqual(fields.day.values, upTo(1, 31));
-    assert.deepEqual(fields.month.values, upTo(1, 12));
-    assert.deepEqual(fields.weekday.values, upTo(0, 6));
+    assert.deepEqual(fields.second.values, range(0, 59));
+    assert.deepEqual(fields.minute.values, range(0, 59));
+    assert.deepEqual(fields.hour.values, range(0, 23));
+    assert.deepEqual(fields.day.values, range(1, 31));
+    assert.deepEqual(fields.month.values, range(1, 12));
+    assert.deepEqual(fields.weekday.values, range(0, 6));
     for (const field of Object.values(fields)) assert.deepEqual([field.any, field.open], [true, true]);
   });
 
@@ -68,14 +58,14 @@ describe('cron expressions', () => {
     ['7-7 * * * *', 'minute', [7]],
     ['*/15 * * * *', 'minute', [0, 15, 30, 45]],
     ['*/59 * * * *', 'minute', [0, 59]],
-    ['*/1 * * * *', 'minute', upTo(0, 59)],
+    ['*/1 * * * *', 'minute', range(0, 59)],
     ['5/20 * * * *', 'minute', [5, 25, 45]],
     ['10-30/7 * * * *', 'minute', [10, 17, 24]],
     ['10-30/10,5,40-42 * * * *', 'minute', [5, 10, 20, 30, 40, 41, 42]],
     ['1,1 * * * *', 'minute', [1]],
     ['1-5,3-7 * * * *', 'minute', [1, 2, 3, 4, 5, 6, 7]],
     ['*/30,0-5 * * * *', 'minute', [0, 1, 2, 3, 4, 5, 30]],
-    ['*,5 * * * *', 'minute', upTo(0, 59)],
+    ['*,5 * * * *', 'minute', range(0, 59)],
     ['*/20 * * * * *', 'second', [0, 20, 40]],
     ['0 8-18/2 * * *', 'hour', [8, 10, 12, 14, 16, 18]],
     ['0 23 * * *', 'hour', [23]],
@@ -94,12 +84,12 @@ describe('cron expressions', () => {
     ['0 0 * * */2', 'weekday', [0, 2, 4, 6]],
     ['0 0 * * 1-7/2', 'weekday', [0, 1, 3, 5]],
   ] as const) {
-    it(`read the ${field} of '${expression}' [J1]`, () => {
+    it(`have the right values for ${field} in '${expression}' [J1]`, () => {
       assert.deepEqual(values(expression, field), expected);
     });
   }
 
-  it('know every name of a month and of a day of the week [J1]', () => {
+  it('accept the names of all months and days of the week [J1]', () => {
     const months = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
     for (const [index, name] of months.entries()) {
       assert.deepEqual(values(`0 0 1 ${name} *`, 'month'), [index + 1]);
@@ -111,7 +101,7 @@ describe('cron expressions', () => {
     }
   });
 
-  it('may ask for the last day of the month [J1]', () => {
+  it('accept L for the last day of the month [J1]', () => {
     for (const [text, days] of [
       ['L', []],
       ['l', []],
@@ -130,7 +120,7 @@ describe('cron expressions', () => {
       assert.equal(day.any, expression.includes('? *'));
       assert.equal(weekday.any, expression.endsWith('?'));
     }
-    assert.deepEqual(values('0 0 ? * 1', 'day'), upTo(1, 31));
+    assert.deepEqual(values('0 0 ? * 1', 'day'), range(1, 31));
   });
 
   it('distinguish frequencies from fixed times [J1]', () => {
@@ -150,21 +140,21 @@ describe('cron expressions', () => {
     ['@midnight', '0 0 * * *'],
     ['@hourly', '0 * * * *'],
   ] as const) {
-    it(`read ${alias} as ${expression} [J1]`, () => {
+    it(`accept ${alias} for ${expression} [J1]`, () => {
       assert.deepEqual(parseCron(alias), parseCron(expression));
       assert.deepEqual(parseCron(` ${alias.toUpperCase()} `), parseCron(expression));
     });
   }
 
-  it('may have any white space between and around their fields [J1]', () => {
+  it('accept any white space between and around their fields [J1]', () => {
     assert.deepEqual(parseCron('  5\t4   3 \n 2 1  '), parseCron('5 4 3 2 1'));
   });
 
-  it('may name a day that no month has, which is checked elsewhere [J1]', () => {
+  it('accept a day that no month has, because the rule checks that [J1]', () => {
     assert.deepEqual(values('0 0 30 2 *', 'day'), [30]);
   });
 
-  it('are the same however often they are read [J1]', () => {
+  it('are parsed correctly when more are in use than are cached [J1]', () => {
     const expressions = Array.from({ length: 1500 }, (_, index) => `${index % 60} ${index % 24} * * *`);
     for (const [index, expression] of [...expressions, ...expressions].entries()) {
       assert.deepEqual(values(expression, 'minute'), [(index % 1500) % 60]);
@@ -245,10 +235,10 @@ describe('cron expressions', () => {
     ['0\u200b0 * * * *', /its minute '0\u200b0' is not a value/],
     ['\u0000 * * * *', /its minute '.' is not a value/s],
   ] as [string, ...RegExp[]][]) {
-    it(`reject ${inspect(expression)} [D5]`, () => refuses(expression, ...messages));
+    it(`reject ${inspect(expression)} [D5]`, () => assertInvalid(expression, ...messages));
   }
 
-  const hostile = Object.assign(Object.create(null) as object, {
+  const unprintable = Object.assign(Object.create(null) as object, {
     toJSON() {
       throw new Error('no');
     },
@@ -265,19 +255,19 @@ describe('cron expressions', () => {
     ['* * * * *'],
     new Date(0),
     Symbol('x'),
-    hostile,
+    unprintable,
   ]) {
     it(`reject ${inspect(value)}: they must be strings [D5]`, () => {
-      refuses(value, new RegExp(`a cron expression must be a string, got ${typeof value}`));
+      assertInvalid(value, new RegExp(`a cron expression must be a string, got ${typeof value}`));
     });
   }
 
   it('reject objects that convert to a string [D5]', () => {
-    refuses(new String('* * * * *'), /a cron expression must be a string, got object/);
-    refuses({ toString: () => '* * * * *' }, /a cron expression must be a string, got object/);
+    assertInvalid(new String('* * * * *'), /a cron expression must be a string, got object/);
+    assertInvalid({ toString: () => '* * * * *' }, /a cron expression must be a string, got object/);
   });
 
-  it('reject very long strings without parsing or repeating them [D5]', () => {
+  it('are rejected if they are very long, without being parsed or repeated in the error [D5]', () => {
     for (const text of [
       ' '.repeat(1_000_000),
       '* '.repeat(500_000),
@@ -287,12 +277,12 @@ describe('cron expressions', () => {
       `*/${'9'.repeat(1_000_000)} * * * *`,
       `@${'a'.repeat(1_000_000)}`,
     ]) {
-      refuses(text, /it has \d+ characters, expected at most 1000/, /^.{1,400}$/s);
+      assertInvalid(text, /it has \d+ characters, expected at most 1000/, /^.{1,400}$/s);
     }
   });
 
-  it('may be as long as all values of all fields are [D5]', () => {
-    const all = [upTo(0, 59), upTo(0, 59), upTo(0, 23), upTo(1, 31), upTo(1, 12), upTo(0, 6)];
+  it('can list all values of all fields [D5]', () => {
+    const all = [range(0, 59), range(0, 59), range(0, 23), range(1, 31), range(1, 12), range(0, 6)];
     const expression = all.map((list) => list.join(',')).join(' ');
     assert.deepEqual(
       Object.values(parseCron(expression)).map((field) => field.values),

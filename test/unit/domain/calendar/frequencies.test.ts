@@ -12,20 +12,20 @@ import { nextRuns, occurrencesOf } from '../../../../src/domain/calendar/occurre
 
 type Arguments = readonly unknown[];
 
-/** The expression as it is written, with the marks of what a constraint may replace. */
-function marked(name: FrequencyName, args: Arguments = []): string {
+/** The cron expression, in which `~` marks the fields that a constraint replaces. */
+function markedCron(name: FrequencyName, args: Arguments = []): string {
   const { cron } = FREQUENCIES[name] as { cron: (...args: Arguments) => string };
   return cron(...args);
 }
 
 function expression(name: FrequencyName, args: Arguments = []): string {
-  return marked(name, args).replaceAll('~', '');
+  return markedCron(name, args).replaceAll('~', '');
 }
 
-const call = (name: string, args: Arguments): string =>
+const formatCall = (name: string, args: Arguments): string =>
   `${name}(${args.map((argument) => inspect(argument)).join(', ')})`;
 
-const TABLE: [FrequencyName, Arguments, string][] = [
+const OTHERS: [FrequencyName, Arguments, string][] = [
   ['everySecond', [], '* * * * * *'],
   ['everyTwoSeconds', [], '*/2 * * * * *'],
   ['everyFiveSeconds', [], '*/5 * * * * *'],
@@ -77,8 +77,8 @@ const TABLE: [FrequencyName, Arguments, string][] = [
   ['yearlyOn', [2, 29, '06:00'], '0 6 29 2 *'],
 ];
 
-/** What was promised, to the letter. */
-const PROMISED: [FrequencyName, Arguments, string][] = [
+/** The expressions that the documentation promises. */
+const DOCUMENTED: [FrequencyName, Arguments, string][] = [
   ['everyMinute', [], '* * * * *'],
   ['everyMinute', [5], '*/5 * * * *'],
   ['everyXMinutes', [5], '*/5 * * * *'],
@@ -93,39 +93,39 @@ const PROMISED: [FrequencyName, Arguments, string][] = [
 ];
 
 describe('frequencies', () => {
-  for (const [name, args, cron] of PROMISED) {
-    it(`${call(name, args)} is ${cron} [D4]`, () => assert.equal(expression(name, args), cron));
+  for (const [name, args, cron] of DOCUMENTED) {
+    it(`${formatCall(name, args)} is ${cron} [D4]`, () => assert.equal(expression(name, args), cron));
   }
 
-  for (const [name, args, cron] of TABLE) {
-    it(`${call(name, args)} is ${cron} [J2]`, () => assert.equal(expression(name, args), cron));
+  for (const [name, args, cron] of OTHERS) {
+    it(`${formatCall(name, args)} is ${cron} [J2]`, () => assert.equal(expression(name, args), cron));
   }
 
-  it('are forty or more, with the days of the week [J2]', () => {
+  it('are at least forty together with the days of the week, with different names [J2]', () => {
     const names = new Set([...Object.keys(FREQUENCIES), ...Object.keys(WEEKDAYS)]);
     assert.ok(names.size >= 40, `${names.size}`);
     assert.equal(names.size, Object.keys(FREQUENCIES).length + Object.keys(WEEKDAYS).length);
   });
 
-  it('are all in this table, have a meaning and are valid cron expressions [J2]', () => {
-    const shown = new Set([...PROMISED, ...TABLE].map(([name]) => name));
+  it('are all tested here, have a description and are valid cron expressions [J2]', () => {
+    const tested = new Set([...DOCUMENTED, ...OTHERS].map(([name]) => name));
     assert.deepEqual(
-      Object.keys(FREQUENCIES).filter((name) => !shown.has(name as FrequencyName)),
+      Object.keys(FREQUENCIES).filter((name) => !tested.has(name as FrequencyName)),
       [],
     );
     for (const { meaning } of Object.values(FREQUENCIES)) assert.match(meaning, /^\w.*\w$/);
-    for (const [, , cron] of [...PROMISED, ...TABLE]) parseCron(cron);
+    for (const [, , cron] of [...DOCUMENTED, ...OTHERS]) parseCron(cron);
   });
 
-  it('mark what a constraint may replace, never an argument [J2]', () => {
-    assert.equal(marked('daily'), '~0 ~0 * * *');
-    assert.equal(marked('hourly'), '~0 * * * *');
-    assert.equal(marked('yearly'), '~0 ~0 ~1 ~1 *');
-    assert.equal(marked('quarterly'), '~0 ~0 ~1 */3 *');
-    assert.equal(marked('weekly'), '~0 ~0 * * ~0');
-    assert.equal(marked('weeklyOn', [1]), '~0 ~0 * * 1');
-    assert.equal(marked('monthlyOn', [1]), '~0 ~0 1 * *');
-    assert.equal(marked('twiceDaily', [1, 13]), '~0 1,13 * * *');
+  it('mark their default values, which a constraint replaces, but not their arguments [J2]', () => {
+    assert.equal(markedCron('daily'), '~0 ~0 * * *');
+    assert.equal(markedCron('hourly'), '~0 * * * *');
+    assert.equal(markedCron('yearly'), '~0 ~0 ~1 ~1 *');
+    assert.equal(markedCron('quarterly'), '~0 ~0 ~1 */3 *');
+    assert.equal(markedCron('weekly'), '~0 ~0 * * ~0');
+    assert.equal(markedCron('weeklyOn', [1]), '~0 ~0 * * 1');
+    assert.equal(markedCron('monthlyOn', [1]), '~0 ~0 1 * *');
+    assert.equal(markedCron('twiceDaily', [1, 13]), '~0 1,13 * * *');
     for (const [name, args] of [
       ['hourlyAt', [15]],
       ['dailyAt', ['00:00']],
@@ -136,11 +136,11 @@ describe('frequencies', () => {
       ['yearlyOn', [1, 1, '00:00']],
       ['everyMinute', [5]],
     ] as [FrequencyName, Arguments][]) {
-      assert.ok(!marked(name, args).includes('~'), call(name, args));
+      assert.ok(!markedCron(name, args).includes('~'), formatCall(name, args));
     }
   });
 
-  const MEANINGS: [FrequencyName, Arguments, string[]][] = [
+  const RUNS: [FrequencyName, Arguments, string[]][] = [
     ['everyThirtySeconds', [], ['2026-01-01T00:00:30', '2026-01-01T00:01:00', '2026-01-01T00:01:30']],
     ['everyMinute', [], ['2026-01-01T00:01:00', '2026-01-01T00:02:00']],
     ['everyMinute', [20], ['2026-01-01T00:20:00', '2026-01-01T00:40:00', '2026-01-01T01:00:00']],
@@ -168,8 +168,8 @@ describe('frequencies', () => {
     ['yearlyOn', [2, 29], ['2028-02-29T00:00:00', '2032-02-29T00:00:00']],
     ['yearlyOn', [12, 24, '18:00'], ['2026-12-24T18:00:00', '2027-12-24T18:00:00']],
   ];
-  for (const [name, args, expected] of MEANINGS) {
-    it(`${call(name, args)} runs at the expected times [J2]`, () => {
+  for (const [name, args, expected] of RUNS) {
+    it(`${formatCall(name, args)} runs at the expected times [J2]`, () => {
       const occurrences = occurrencesOf({ cron: expression(name, args), timezone: 'UTC' }, new Date(0));
       const runs = nextRuns(occurrences, expected.length, new Date('2026-01-01T00:00:00Z'));
       assert.deepEqual(
@@ -179,7 +179,7 @@ describe('frequencies', () => {
     });
   }
 
-  it('know the days of the week [J2]', () => {
+  it('have names for the days of the week [J2]', () => {
     assert.deepEqual(WEEKDAYS, {
       weekdays: [1, 2, 3, 4, 5],
       weekends: [0, 6],
@@ -193,7 +193,7 @@ describe('frequencies', () => {
     });
   });
 
-  const times = [
+  const invalidTimes = [
     '',
     '24:00',
     '2:5',
@@ -209,49 +209,53 @@ describe('frequencies', () => {
     230,
     null,
   ];
-  const circle: unknown[] = [];
-  circle.push(circle);
-  const numbers = [-1, 1.5, NaN, Infinity, '5', null, true, {}, 5n, Symbol('5')];
-  const WRONG: [FrequencyName, Arguments[], RegExp][] = [
+  const cycle: unknown[] = [];
+  cycle.push(cycle);
+  const invalidNumbers = [-1, 1.5, NaN, Infinity, '5', null, true, {}, 5n, Symbol('5')];
+  const INVALID: [FrequencyName, Arguments[], RegExp][] = [
     [
       'everyMinute',
-      [0, 60, ...numbers].map((n) => [n]),
+      [0, 60, ...invalidNumbers].map((n) => [n]),
       /^everyMinute\(\)(\[\d\])? must be a whole number from 1 to 59, got /,
     ],
     [
       'everyXMinutes',
-      [0, 60, undefined, ...numbers].map((n) => [n]),
+      [0, 60, undefined, ...invalidNumbers].map((n) => [n]),
       /^everyXMinutes\(\)(\[\d\])? must be a whole number from 1 to 59, got /,
     ],
     [
       'hourlyAt',
-      [60, undefined, ...numbers].map((n) => [n]),
+      [60, undefined, ...invalidNumbers].map((n) => [n]),
       /^hourlyAt\(\)(\[\d\])? must be a whole number from 0 to 59, got /,
     ],
-    ['dailyAt', times.map((time) => [time]), /^dailyAt\(\) must be a time like '02:30', got /],
+    ['dailyAt', invalidTimes.map((time) => [time]), /^dailyAt\(\) must be a time like '02:30', got /],
     [
       'twiceDaily',
-      [[24], [1, 24], ...numbers.map((n) => [n, 1])],
+      [[24], [1, 24], ...invalidNumbers.map((n) => [n, 1])],
       /^twiceDaily\(\)(\[\d\])? must be a whole number from 0 to 23, got /,
     ],
     [
       'weeklyOn',
-      [[8], [[1, 8]], [undefined], [circle], ...numbers.map((n) => [n])],
+      [[8], [[1, 8]], [undefined], [cycle], ...invalidNumbers.map((n) => [n])],
       /^weeklyOn\(\)(\[\d\])? must be a whole number from 0 to 7, got /,
     ],
     ['weeklyOn', [[[]]], /^weeklyOn\(\) must be a list with at least one entry, got an empty list$/],
-    ['weeklyOn', times.map((time) => [1, time]), /^weeklyOn\(\) must be a time like '02:30', got /],
+    ['weeklyOn', invalidTimes.map((time) => [1, time]), /^weeklyOn\(\) must be a time like '02:30', got /],
     [
       'monthlyOn',
-      [[0], [32], [[1, 32]], ...numbers.map((n) => [n])],
+      [[0], [32], [[1, 32]], ...invalidNumbers.map((n) => [n])],
       /^monthlyOn\(\)(\[\d\])? must be a whole number from 1 to 31, got /,
     ],
     ['monthlyOn', [[[]]], /^monthlyOn\(\) must be a list with at least one entry, got an empty list$/],
     ['twiceMonthly', [[0], [1, 32]], /^twiceMonthly\(\)(\[\d\])? must be a whole number from 1 to 31, got /],
-    ['lastDayOfMonth', times.map((time) => [time]), /^lastDayOfMonth\(\) must be a time like '02:30', got /],
+    [
+      'lastDayOfMonth',
+      invalidTimes.map((time) => [time]),
+      /^lastDayOfMonth\(\) must be a time like '02:30', got /,
+    ],
     [
       'yearlyOn',
-      [[0], [13], [undefined], ...numbers.map((n) => [n])],
+      [[0], [13], [undefined], ...invalidNumbers.map((n) => [n])],
       /^yearlyOn\(\)(\[\d\])? must be a whole number from 1 to 12, got /,
     ],
     [
@@ -263,15 +267,19 @@ describe('frequencies', () => {
       /^yearlyOn\(\)(\[\d\])? must be a whole number from 1 to 31, got /,
     ],
   ];
-  for (const [name, lists, message] of WRONG) {
-    for (const args of lists) {
-      it(`${call(name, args)} is rejected [J2]`, () => {
-        assert.throws(() => marked(name, args), { name: 'ChronosError', code: 'INVALID_SCHEDULE', message });
+  for (const [name, calls, message] of INVALID) {
+    for (const args of calls) {
+      it(`${formatCall(name, args)} is rejected [J2]`, () => {
+        assert.throws(() => markedCron(name, args), {
+          name: 'ChronosError',
+          code: 'INVALID_SCHEDULE',
+          message,
+        });
       });
     }
   }
 
-  it('read a time of the day [J2] [J3]', () => {
+  it('accept times of the day like 02:30 and 23:59:59 [J2] [J3]', () => {
     for (const [time, seconds] of [
       ['00:00', 0],
       ['0:00', 0],
@@ -283,7 +291,7 @@ describe('frequencies', () => {
     ] as const) {
       assert.equal(secondsOfDay(time), seconds, time);
     }
-    const wrong = times.filter((time) => time !== '02:30:15');
+    const wrong = invalidTimes.filter((time) => time !== '02:30:15');
     for (const time of [...wrong, undefined, {}, ['02:30'], '002:30', '02:300', '02:30\n', 'ab:cd', '::']) {
       assert.equal(secondsOfDay(time), undefined, inspect(time));
     }
@@ -300,10 +308,11 @@ describe('overridableCron', () => {
     ['*/5 * * * * *', '*/5 * * * * *', []],
     ['~0 ~0 * * * *', '0 0 * * * *', ['second', 'minute']],
   ] as const) {
-    it(`${marked} [J3]`, () => assert.deepEqual(overridableCron(marked), { cron, overridable }));
+    it(`splits ${marked} into the expression and its overridable fields [J3]`, () =>
+      assert.deepEqual(overridableCron(marked), { cron, overridable }));
   }
 
-  it('leaves no mark in any frequency [J2]', () => {
+  it('removes all marks from every frequency [J2]', () => {
     const args: Record<string, unknown[]> = {
       everyXMinutes: [5],
       hourlyAt: [5],
@@ -313,7 +322,7 @@ describe('overridableCron', () => {
       yearlyOn: [1],
     };
     for (const [name, { cron }] of Object.entries(FREQUENCIES)) {
-      const marked = (cron as (...given: unknown[]) => string)(...(args[name] ?? []));
+      const marked = (cron as (...args: unknown[]) => string)(...(args[name] ?? []));
       assert.doesNotMatch(overridableCron(marked).cron, /~/, name);
     }
   });

@@ -1,24 +1,11 @@
 import assert from 'node:assert/strict';
-import { nextRuns, occurrencesOf } from '../../../../src/domain/calendar/occurrences.js';
-import type { Rule } from '../../../../src/domain/calendar/rule.js';
+import { runs, type RuleWithoutZone } from '../../../support/rule-runs.js';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const ANCHOR = new Date('2026-01-01T00:00:00Z');
-
-type Unplaced = Omit<Rule, 'timezone'>;
-
-/** The next runs in UTC, as texts without what is zero anyway. */
-function runs(rule: Unplaced & { timezone?: string }, from: string, count: number): string[] {
-  const occurrences = occurrencesOf({ timezone: 'UTC', ...rule }, ANCHOR);
-  return nextRuns(occurrences, count, new Date(from)).map((at) =>
-    at.toISOString().replace(/(:00)?\.000Z$/, ''),
-  );
-}
+const HOUR = 3_600_000;
 
 describe('rules', () => {
   describe('constraints', () => {
-    it('narrow an expression field by field [J3]', () => {
+    it('restrict an expression field by field [J3]', () => {
       assert.deepEqual(
         runs(
           { cron: '*/15 * * * *', constraints: { hour: [9, 17], minute: [0, 15] } },
@@ -37,7 +24,7 @@ describe('rules', () => {
       );
     });
 
-    it('must all hold, in addition to the days of the expression [J3]', () => {
+    it('must all be met, in addition to the days of the expression [J3]', () => {
       assert.deepEqual(runs({ cron: '0 0 13 * *', constraints: { weekday: [5] } }, '2026-01-01T00:00Z', 3), [
         '2026-02-13T00:00',
         '2026-03-13T00:00',
@@ -49,14 +36,14 @@ describe('rules', () => {
       );
     });
 
-    it('may be in any order [J3]', () => {
+    it('may list values in any order [J3]', () => {
       assert.deepEqual(
         runs({ cron: '0 * * * *', constraints: { hour: [20, 4, 12] } }, '2026-01-01T00:00Z', 3),
         ['2026-01-01T04:00', '2026-01-01T12:00', '2026-01-01T20:00'],
       );
     });
 
-    it('set the second of an expression that has none [J3]', () => {
+    it('set the second of an expression without seconds [J3]', () => {
       assert.deepEqual(
         runs({ cron: '*/30 * * * *', constraints: { second: [10, 40] } }, '2026-01-01T00:00Z', 3),
         ['2026-01-01T00:00:10', '2026-01-01T00:00:40', '2026-01-01T00:30:10'],
@@ -68,7 +55,7 @@ describe('rules', () => {
     });
 
     it('replace a default time [J3]', () => {
-      const daily: Unplaced = { cron: '0 0 * * *', overridable: ['minute', 'hour'] };
+      const daily: RuleWithoutZone = { cron: '0 0 * * *', overridable: ['minute', 'hour'] };
       assert.deepEqual(runs({ ...daily, constraints: { hour: [9, 17] } }, '2026-01-01T00:00Z', 3), [
         '2026-01-01T09:00',
         '2026-01-01T17:00',
@@ -86,7 +73,7 @@ describe('rules', () => {
     });
 
     it('replace a default day, day of the week and month [J3]', () => {
-      const monthly: Unplaced = { cron: '0 0 1 * *', overridable: ['minute', 'hour', 'day'] };
+      const monthly: RuleWithoutZone = { cron: '0 0 1 * *', overridable: ['minute', 'hour', 'day'] };
       assert.deepEqual(runs({ ...monthly, constraints: { day: [10, 20] } }, '2026-01-01T00:00Z', 2), [
         '2026-01-10T00:00',
         '2026-01-20T00:00',
@@ -95,13 +82,13 @@ describe('rules', () => {
         '2026-02-01T00:00',
         '2026-03-01T00:00',
       ]);
-      const weekly: Unplaced = { cron: '0 0 * * 0', overridable: ['minute', 'hour', 'weekday'] };
+      const weekly: RuleWithoutZone = { cron: '0 0 * * 0', overridable: ['minute', 'hour', 'weekday'] };
       assert.deepEqual(runs({ ...weekly, constraints: { weekday: [1, 3] } }, '2026-01-01T00:00Z', 3), [
         '2026-01-05T00:00',
         '2026-01-07T00:00',
         '2026-01-12T00:00',
       ]);
-      const yearly: Unplaced = { cron: '0 0 1 1 *', overridable: ['minute', 'hour', 'day', 'month'] };
+      const yearly: RuleWithoutZone = { cron: '0 0 1 1 *', overridable: ['minute', 'hour', 'day', 'month'] };
       assert.deepEqual(runs({ ...yearly, constraints: { month: [6, 7] } }, '2026-01-01T00:00Z', 3), [
         '2026-06-01T00:00',
         '2026-07-01T00:00',
@@ -125,8 +112,8 @@ describe('rules', () => {
     });
   });
 
-  describe('hours of the day', () => {
-    it('count from the first to the last, both included [J3] [B10]', () => {
+  describe('between', () => {
+    it('includes both times [J3] [B10]', () => {
       assert.deepEqual(runs({ cron: '*/30 * * * *', between: ['09:00', '10:30'] }, '2026-01-01T00:00Z', 5), [
         '2026-01-01T09:00',
         '2026-01-01T09:30',
@@ -140,7 +127,7 @@ describe('rules', () => {
       );
     });
 
-    it('may reach past midnight [J3] [B10]', () => {
+    it('may span midnight [J3] [B10]', () => {
       assert.deepEqual(runs({ cron: '0 * * * *', between: ['22:00', '01:00'] }, '2026-01-01T12:00Z', 6), [
         '2026-01-01T22:00',
         '2026-01-01T23:00',
@@ -163,7 +150,7 @@ describe('rules', () => {
       ]);
     });
 
-    it('are those of the zone [J3] [B10]', () => {
+    it('uses the time zone of the rule [J3] [B10]', () => {
       const rule = { cron: '0 * * * *', between: ['08:00', '09:00'], timezone: 'Asia/Tokyo' } as const;
       assert.deepEqual(runs(rule, '2026-01-01T00:00Z', 3), [
         '2026-01-01T23:00',
@@ -173,8 +160,8 @@ describe('rules', () => {
     });
   });
 
-  describe('excluded days', () => {
-    it('leave out a date, or a day of every year [B10]', () => {
+  describe('except', () => {
+    it('excludes a date, or a day of every year [B10]', () => {
       const rule = { cron: '0 9 * * *', except: ['2026-12-24', '12-25'] };
       assert.deepEqual(runs(rule, '2026-12-23T00:00Z', 3), [
         '2026-12-23T09:00',
@@ -184,17 +171,17 @@ describe('rules', () => {
       assert.deepEqual(runs(rule, '2027-12-24T00:00Z', 2), ['2027-12-24T09:00', '2027-12-26T09:00']);
     });
 
-    it('leave out a leap day only where there is one [B10]', () => {
+    it('can exclude the leap day [B10]', () => {
       const rule = { cron: '0 0 28,29,1 2,3 *', except: ['02-29'] };
       assert.deepEqual(runs(rule, '2028-02-27T00:00Z', 2), ['2028-02-28T00:00', '2028-03-01T00:00']);
     });
 
-    it('are days of the zone [B10]', () => {
+    it('uses days of the time zone of the rule [B10]', () => {
       const rule = { cron: '0 */12 * * *', except: ['2026-06-10'], timezone: 'Pacific/Auckland' };
       assert.deepEqual(runs(rule, '2026-06-09T00:00Z', 2), ['2026-06-10T12:00', '2026-06-11T00:00']);
     });
 
-    it('apply to intervals [B10]', () => {
+    it('applies to intervals [B10]', () => {
       assert.deepEqual(runs({ every: 12 * HOUR, except: ['01-02', '2026-01-03'] }, '2026-01-01T00:00Z', 3), [
         '2026-01-01T12:00',
         '2026-01-04T00:00',

@@ -1,37 +1,28 @@
 import assert from 'node:assert/strict';
 import { nextRuns, occurrencesOf } from '../../../../src/domain/calendar/occurrences.js';
 import type { Rule } from '../../../../src/domain/calendar/rule.js';
+import { START } from '../../../support/instants.js';
+import { runs, type RuleWithoutZone } from '../../../support/rule-runs.js';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-const ANCHOR = new Date('2026-01-01T00:00:00Z');
 
-type Unplaced = Omit<Rule, 'timezone'>;
-
-/** The next runs in UTC, as texts without what is zero anyway. */
-function runs(rule: Unplaced & { timezone?: string }, from: string, count: number): string[] {
-  const occurrences = occurrencesOf({ timezone: 'UTC', ...rule }, ANCHOR);
-  return nextRuns(occurrences, count, new Date(from)).map((at) =>
-    at.toISOString().replace(/(:00)?\.000Z$/, ''),
-  );
-}
-
-/** Says yes or no to every day, and counts how often it was asked. */
-function counting(answer: boolean): { days: number[]; asked: () => number } {
-  let asked = 0;
+/** A constraint that allows all days or none, and counts how many days are searched. */
+function countedDays(isAllowed: boolean): { days: number[]; searched: () => number } {
+  let searched = 0;
   const days = Object.assign([], {
     includes: () => {
-      asked++;
-      return answer;
+      searched++;
+      return isAllowed;
     },
   });
-  return { days, asked: () => asked };
+  return { days, searched: () => searched };
 }
 
 describe('rules', () => {
   describe('the days of a cron expression', () => {
-    it('are those of the month or of the week, if both are restricted [J1]', () => {
+    it('match the day of the month or of the week if both are restricted [J1]', () => {
       assert.deepEqual(runs({ cron: '0 0 13 * 5' }, '2026-02-01T00:00Z', 6), [
         '2026-02-06T00:00',
         '2026-02-13T00:00',
@@ -49,7 +40,7 @@ describe('rules', () => {
       ]);
     });
 
-    it('are those of the restricted one, if only one is [J1]', () => {
+    it('match the restricted one if only one is restricted [J1]', () => {
       assert.deepEqual(runs({ cron: '0 0 13 * *' }, '2026-02-01T00:00Z', 2), [
         '2026-02-13T00:00',
         '2026-03-13T00:00',
@@ -68,7 +59,7 @@ describe('rules', () => {
       ]);
     });
 
-    it('are united within the months of the expression [J1]', () => {
+    it('are limited to the months of the expression [J1]', () => {
       assert.deepEqual(runs({ cron: '0 0 1 6 SUN' }, '2026-05-01T00:00Z', 6), [
         '2026-06-01T00:00',
         '2026-06-07T00:00',
@@ -79,7 +70,7 @@ describe('rules', () => {
       ]);
     });
 
-    it('are united with the last of the month [J1]', () => {
+    it('can include the last day of the month [J1]', () => {
       assert.deepEqual(runs({ cron: '0 0 L * MON' }, '2026-02-20T00:00Z', 4), [
         '2026-02-23T00:00',
         '2026-02-28T00:00',
@@ -95,7 +86,7 @@ describe('rules', () => {
   });
 
   describe('the calendar', () => {
-    it('has a 29 February every four years [J20]', () => {
+    it('has a February 29 every four years [J20]', () => {
       assert.deepEqual(runs({ cron: '0 0 29 2 *' }, '2025-01-01T00:00Z', 3), [
         '2028-02-29T00:00',
         '2032-02-29T00:00',
@@ -103,7 +94,7 @@ describe('rules', () => {
       ]);
     });
 
-    it('has none in 2100: eight years are too far [J20]', () => {
+    it('has no February 29 in 2100, and eight years are beyond the horizon [J20]', () => {
       assert.deepEqual(runs({ cron: '0 0 29 2 *' }, '2096-02-01T00:00Z', 1), ['2096-02-29T00:00']);
       assert.deepEqual(runs({ cron: '0 0 29 2 *' }, '2096-03-01T00:00Z', 1), []);
       assert.deepEqual(runs({ cron: '0 0 29 2 *' }, '2100-01-01T00:00Z', 1), ['2104-02-29T00:00']);
@@ -144,7 +135,7 @@ describe('rules', () => {
       ]);
     });
 
-    it('turns at midnight, at the end of the month and of the year [J20]', () => {
+    it('continues after midnight, the end of a month and of a year [J20]', () => {
       assert.deepEqual(runs({ cron: '59 59 23 31 12 *' }, '2026-12-31T23:59:58Z', 2), [
         '2026-12-31T23:59:59',
         '2027-12-31T23:59:59',
@@ -160,7 +151,7 @@ describe('rules', () => {
       );
     });
 
-    it('is the one of the zone [J20]', () => {
+    it('uses the time zone of the rule [J20]', () => {
       assert.deepEqual(runs({ cron: '30 9 1 1 *', timezone: 'Asia/Kolkata' }, '2026-06-01T00:00Z', 1), [
         '2027-01-01T04:00',
       ]);
@@ -176,41 +167,41 @@ describe('rules', () => {
     const rule: Rule = { fields: { minutes: 0, hours: 0, mday: 5, mon: 3, year: 2031 }, timezone: 'UTC' };
 
     it('is five years away, to the millisecond [J20]', () => {
-      const occurrences = occurrencesOf(rule, ANCHOR);
+      const occurrences = occurrencesOf(rule, START);
       assert.deepEqual(occurrences.next(new Date(far.getTime() - limit)), far);
       assert.equal(occurrences.next(new Date(far.getTime() - limit - 1)), null);
       assert.deepEqual(occurrences.next(new Date(far.getTime() - 1)), far);
       assert.equal(occurrences.next(far), null);
     });
 
-    it('begins with the schedule, when that is later [J20]', () => {
+    it('starts at startsAt if that is later [J20]', () => {
       const startsAt = new Date(far.getTime() - limit + 1);
-      assert.deepEqual(occurrencesOf({ ...rule, startsAt }, ANCHOR).next(new Date('2020-01-01')), far);
+      assert.deepEqual(occurrencesOf({ ...rule, startsAt }, START).next(new Date('2020-01-01')), far);
     });
 
-    it('holds for intervals too [J20]', () => {
+    it('applies to intervals [J20]', () => {
       const occurrences = occurrencesOf({ every: HOUR, timezone: 'UTC' }, far);
       assert.deepEqual(occurrences.next(new Date(far.getTime() - limit)), far);
       assert.equal(occurrences.next(new Date(far.getTime() - limit - 1)), null);
     });
 
-    for (const [what, never] of Object.entries<Unplaced>({
-      'a 30 February': { cron: '0 0 30 2 *' },
-      'a 31st of a short month': { cron: '* * 31 4,6,9,11 *' },
-      'a year that is over': { fields: { year: 2020 } },
+    for (const [what, never] of Object.entries<RuleWithoutZone>({
+      'February 30': { cron: '0 0 30 2 *' },
+      'the 31st of a short month': { cron: '* * 31 4,6,9,11 *' },
+      'a year in the past': { fields: { year: 2020 } },
       'a leap day on a Monday': { fields: { mday: 29, mon: 2, wday: 1, minutes: 0 } },
       'a value that the constraint excludes': { cron: '0 9 * * *', constraints: { hour: [10] } },
       'an empty constraint': { cron: '0 9 * * *', constraints: { month: [] } },
-      'a time outside its window': { cron: '0 9 * * *', between: ['10:00', '11:00'] },
+      'a time outside between': { cron: '0 9 * * *', between: ['10:00', '11:00'] },
       'a day that is always excluded': { cron: '0 0 24 12 *', except: ['12-24'] },
       'an interval that never meets its constraint': { every: DAY, constraints: { hour: [10] } },
       'an interval on no day': { every: 1, constraints: { day: [] } },
     })) {
-      it(`is empty for ${what} [J20]`, () => {
+      it(`contains no run for ${what} [J20]`, () => {
         for (const timezone of ['UTC', 'Europe/Berlin']) {
-          const occurrences = occurrencesOf({ ...never, timezone }, ANCHOR);
-          assert.equal(occurrences.next(ANCHOR), null);
-          assert.deepEqual(nextRuns(occurrences, 3, ANCHOR), []);
+          const occurrences = occurrencesOf({ ...never, timezone }, START);
+          assert.equal(occurrences.next(START), null);
+          assert.deepEqual(nextRuns(occurrences, 3, START), []);
         }
       });
     }
@@ -221,31 +212,31 @@ describe('rules', () => {
       { fields: { minutes: 0 } },
       { every: 1 },
     ]) {
-      it(`is searched once, day by day: ${JSON.stringify(base)} [J20]`, () => {
-        const { days, asked } = counting(false);
+      it(`is searched once, one check per day, for ${JSON.stringify(base)} [J20]`, () => {
+        const { days, searched } = countedDays(false);
         const never = occurrencesOf(
           { ...base, constraints: { day: days }, timezone: 'Europe/Berlin' },
-          ANCHOR,
+          START,
         );
-        assert.equal(never.next(ANCHOR), null);
-        assert.ok(asked() >= 1830 && asked() < 2000, `${asked()} days looked at`);
+        assert.equal(never.next(START), null);
+        assert.ok(searched() >= 1830 && searched() < 2000, `${searched()} days`);
       });
     }
 
-    it('is not searched past the end of the schedule [J20]', () => {
-      const { days, asked } = counting(false);
-      const endsAt = new Date(ANCHOR.getTime() + 10 * DAY);
+    it('is not searched after endsAt [J20]', () => {
+      const { days, searched } = countedDays(false);
+      const endsAt = new Date(START.getTime() + 10 * DAY);
       const never = occurrencesOf(
         { cron: '0 0 * * *', constraints: { day: days }, endsAt, timezone: 'UTC' },
-        ANCHOR,
+        START,
       );
-      assert.equal(never.next(ANCHOR), null);
-      assert.ok(asked() <= 12, `${asked()} days looked at`);
+      assert.equal(never.next(START), null);
+      assert.ok(searched() <= 12, `${searched()} days`);
     });
   });
 
   describe('intervals', () => {
-    it('count from the anchor, which is the first [J3]', () => {
+    it('count from the anchor, which is the first run [J3]', () => {
       const occurrences = occurrencesOf(
         { every: 90_000, timezone: 'UTC' },
         new Date('2026-01-01T00:00:10.500Z'),
@@ -260,21 +251,21 @@ describe('rules', () => {
       );
     });
 
-    it('do not drift, however late they are searched [J3]', () => {
+    it('do not drift over time [J3]', () => {
       assert.deepEqual(runs({ every: 7 * MINUTE }, '2026-03-05T10:00:30Z', 2), [
-        new Date(ANCHOR.getTime() + 13_046 * 7 * MINUTE).toISOString().slice(0, 16),
-        new Date(ANCHOR.getTime() + 13_047 * 7 * MINUTE).toISOString().slice(0, 16),
+        new Date(START.getTime() + 13_046 * 7 * MINUTE).toISOString().slice(0, 16),
+        new Date(START.getTime() + 13_047 * 7 * MINUTE).toISOString().slice(0, 16),
       ]);
     });
 
-    it('count from the start of the schedule, when it has one [J3]', () => {
+    it('count from startsAt if it is set [J3]', () => {
       assert.deepEqual(
         runs({ every: HOUR, startsAt: new Date('2026-01-01T00:20Z') }, '2026-01-01T00:00Z', 2),
         ['2026-01-01T00:20', '2026-01-01T01:20'],
       );
     });
 
-    it('do not drift through constraints [J3]', () => {
+    it('do not drift because of constraints [J3]', () => {
       assert.deepEqual(runs({ every: 25 * MINUTE, constraints: { hour: [3] } }, '2026-01-01T00:00Z', 6), [
         '2026-01-01T03:20',
         '2026-01-01T03:45',
@@ -285,7 +276,7 @@ describe('rules', () => {
       ]);
     });
 
-    it('may meet their constraint with one offset and not with the other [J3]', () => {
+    it('may meet their constraint only while the zone has one of its offsets [J3]', () => {
       const rule = { every: HOUR, constraints: { minute: [30] }, timezone: 'Australia/Lord_Howe' };
       assert.deepEqual(runs(rule, '2026-01-01T00:00Z', 2), ['2026-04-04T15:00', '2026-04-04T16:00']);
       assert.deepEqual(runs(rule, '2026-10-03T14:00Z', 2), ['2026-10-03T15:00', '2027-04-03T15:00']);
@@ -297,16 +288,16 @@ describe('rules', () => {
       [7 * MINUTE, [59]],
       [90_000, [15]],
     ] as const) {
-      it(`are not followed when they never meet their constraint: ${every} ms, second ${second.join()} [J20]`, () => {
-        const { days, asked } = counting(true);
+      it(`of ${every} ms are not searched step by step if they never meet second ${second.join()} [J20]`, () => {
+        const { days, searched } = countedDays(true);
         const rule: Rule = { every, constraints: { second, day: days }, timezone: 'Europe/Berlin' };
-        assert.equal(occurrencesOf(rule, ANCHOR).next(ANCHOR), null);
-        assert.ok(asked() < 2000, `${asked()} days looked at`);
+        assert.equal(occurrencesOf(rule, START).next(START), null);
+        assert.ok(searched() < 2000, `${searched()} days`);
       });
     }
   });
 
-  describe('start and end', () => {
+  describe('startsAt and endsAt', () => {
     const hourly = { cron: '0 * * * *' };
     const noon = new Date('2026-01-01T12:00:00Z');
 
@@ -324,55 +315,55 @@ describe('rules', () => {
       ]);
     });
 
-    it('count to the millisecond [B10]', () => {
+    it('are exact to the millisecond [B10]', () => {
       const startsAt = new Date(noon.getTime() + 1);
       assert.deepEqual(runs({ ...hourly, startsAt }, '2026-01-01T00:00Z', 1), ['2026-01-01T13:00']);
       const endsAt = new Date(noon.getTime() - 1);
       assert.deepEqual(runs({ ...hourly, endsAt }, '2026-01-01T11:00Z', 1), []);
     });
 
-    it('leave the expression as it is, once begun [B10]', () => {
+    it('do not shift the runs of an expression [B10]', () => {
       assert.deepEqual(runs({ ...hourly, startsAt: noon }, '2026-01-01T15:30Z', 1), ['2026-01-01T16:00']);
     });
 
-    it('allow nothing when the end comes first [B10]', () => {
+    it('allow no run if endsAt is before startsAt [B10]', () => {
       const endsAt = new Date(noon.getTime() - DAY);
       assert.deepEqual(runs({ ...hourly, startsAt: noon, endsAt }, '2025-12-01T00:00Z', 1), []);
     });
 
-    it('may end in the middle of a leap of the clocks [B10]', () => {
+    it('may be the instant of a clock change [B10]', () => {
       const rule = { cron: '30 2 * * *', timezone: 'Europe/Berlin' };
-      const leap = new Date('2026-03-29T01:00:00Z');
-      const before = new Date(leap.getTime() - 1);
-      assert.deepEqual(runs({ ...rule, endsAt: leap }, '2026-03-28T12:00Z', 2), ['2026-03-29T01:00']);
+      const change = new Date('2026-03-29T01:00:00Z');
+      const before = new Date(change.getTime() - 1);
+      assert.deepEqual(runs({ ...rule, endsAt: change }, '2026-03-28T12:00Z', 2), ['2026-03-29T01:00']);
       assert.deepEqual(runs({ ...rule, endsAt: before }, '2026-03-28T12:00Z', 2), []);
-      assert.deepEqual(runs({ ...rule, startsAt: leap }, '2026-03-28T12:00Z', 1), ['2026-03-29T01:00']);
+      assert.deepEqual(runs({ ...rule, startsAt: change }, '2026-03-28T12:00Z', 1), ['2026-03-29T01:00']);
     });
   });
 
-  describe('reading', () => {
-    it('finds what comes after an instant, never the instant itself [B10]', () => {
-      const occurrences = occurrencesOf({ cron: '0 12 * * *', timezone: 'UTC' }, ANCHOR);
+  describe('occurrences', () => {
+    it('are those after an instant, never the instant itself [B10]', () => {
+      const occurrences = occurrencesOf({ cron: '0 12 * * *', timezone: 'UTC' }, START);
       const noon = new Date('2026-01-01T12:00:00Z');
       assert.deepEqual(occurrences.next(new Date(noon.getTime() - 1)), noon);
       assert.deepEqual(occurrences.next(noon), new Date(noon.getTime() + DAY));
     });
 
-    it('previews as many runs as are asked for [B10]', () => {
-      const occurrences = occurrencesOf({ cron: '0 12 * * *', timezone: 'UTC' }, ANCHOR);
-      assert.equal(nextRuns(occurrences, 0, ANCHOR).length, 0);
-      assert.equal(nextRuns(occurrences, 1, ANCHOR).length, 1);
-      assert.equal(nextRuns(occurrences, 400, ANCHOR).length, 400);
+    it('can be previewed in any number [B10]', () => {
+      const occurrences = occurrencesOf({ cron: '0 12 * * *', timezone: 'UTC' }, START);
+      assert.equal(nextRuns(occurrences, 0, START).length, 0);
+      assert.equal(nextRuns(occurrences, 1, START).length, 1);
+      assert.equal(nextRuns(occurrences, 400, START).length, 400);
     });
 
-    it('fails for an empty or invalid rule [D5]', () => {
+    it('cannot be computed for an empty or invalid rule [D5]', () => {
       const code = 'INVALID_SCHEDULE';
-      assert.throws(() => occurrencesOf({ timezone: 'UTC' }, ANCHOR), {
+      assert.throws(() => occurrencesOf({ timezone: 'UTC' }, START), {
         code,
         message: /a rule needs a cron expression, fields or an interval/,
       });
-      assert.throws(() => occurrencesOf({ cron: '60 * * * *', timezone: 'UTC' }, ANCHOR), { code });
-      assert.throws(() => occurrencesOf({ fields: { minutes: 60 }, timezone: 'UTC' }, ANCHOR), { code });
+      assert.throws(() => occurrencesOf({ cron: '60 * * * *', timezone: 'UTC' }, START), { code });
+      assert.throws(() => occurrencesOf({ fields: { minutes: 60 }, timezone: 'UTC' }, START), { code });
     });
   });
 });

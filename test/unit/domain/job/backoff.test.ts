@@ -18,7 +18,7 @@ describe('backoff', () => {
   });
 
   it('uses randomness only with jitter', () => {
-    const never = (): number => assert.fail('no chance without jitter');
+    const never = (): number => assert.fail('random() was called');
     assert.equal(backoffDelay(policy, 1, never), 1000);
   });
 

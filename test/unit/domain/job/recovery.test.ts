@@ -75,7 +75,7 @@ describe('decideRecovery', () => {
 });
 
 describe('crashedExecution', () => {
-  it('is the row of the attempt that the process did not survive', () => {
+  it('is the execution log row of the attempt that crashed', () => {
     const job = aJob({
       status: 'RUNNING',
       lockedBy: 'worker-7',

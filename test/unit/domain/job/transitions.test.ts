@@ -11,8 +11,8 @@ import { explainChange } from '../../../support/invariants.js';
 
 const entries = Object.entries<Transition>(TRANSITIONS) as [TransitionName, Transition][];
 
-/** Invariant 3: claim, sweep, give-back, cancel of a job that does not run, explicit retry; never otherwise. */
-const CHANGES_OF_OWNER: TransitionName[] = [
+/** Claim, recovery, release, cancel of a job that does not run, and manual retry; nothing else changes the owner. */
+const OWNER_CHANGES: TransitionName[] = [
   'claim',
   'buffer',
   'recover',
@@ -25,20 +25,20 @@ const CHANGES_OF_OWNER: TransitionName[] = [
 
 describe('transitions', () => {
   for (const [name, { fence }] of entries) {
-    const rises = CHANGES_OF_OWNER.includes(name);
-    it(`${name} ${rises ? 'raises the fence by one' : 'leaves the fence alone'}`, () => {
-      assert.equal(fence, rises ? 1 : 0);
+    const isRaised = OWNER_CHANGES.includes(name);
+    it(`${name} ${isRaised ? 'increments the fence' : 'does not change the fence'}`, () => {
+      assert.equal(fence, isRaised ? 1 : 0);
     });
   }
 
-  it('leave a finished status only by an explicit retry', () => {
+  it('leave a finished status only by a manual retry', () => {
     for (const [name, { from }] of entries) {
       if (name !== 'retry') assert.ok(!from.some(isFinished), name);
     }
     assert.deepEqual([...TRANSITIONS.retry.from].sort(), [...FINISHED_STATUSES].sort());
   });
 
-  it('claim nothing but what is SCHEDULED, straight or by way of the buffer', () => {
+  it('claim only SCHEDULED jobs, directly or as prefetched ones', () => {
     assert.deepEqual(explainChange('SCHEDULED', 'RUNNING', 1), ['claim']);
     assert.deepEqual(explainChange('SCHEDULED', 'QUEUED', 1), ['buffer']);
     for (const from of JOB_STATUSES.filter((status) => status !== 'SCHEDULED')) {
@@ -47,13 +47,13 @@ describe('transitions', () => {
     }
   });
 
-  it('settle from QUEUED as from RUNNING, because the mark of a start may be late', () => {
+  it('settle from QUEUED and RUNNING, because a prefetched job may settle before its start is written', () => {
     for (const name of Object.values(TRANSITION_OF)) {
       assert.deepEqual([...TRANSITIONS[name].from].sort(), ['QUEUED', 'RUNNING'], name);
     }
   });
 
-  it('lead from the first status to every other', () => {
+  it('reach every status from PENDING', () => {
     const reached = new Set<JobStatus>(['PENDING']);
     for (let before = 0; before < reached.size;) {
       before = reached.size;
@@ -64,18 +64,18 @@ describe('transitions', () => {
 });
 
 describe('explainChange', () => {
-  it('names every transition by each of its ways', () => {
+  it('names every transition from each of its statuses', () => {
     for (const [name, { from, to, fence }] of entries) {
       for (const status of from) assert.ok(explainChange(status, to, fence).includes(name));
     }
   });
 
-  it('tells a settle from a give-back by the fence', () => {
+  it('distinguishes a settled job from a released one by the fence', () => {
     assert.deepEqual(explainChange('RUNNING', 'SCHEDULED', 0), ['retryLater', 'snooze']);
     assert.deepEqual(explainChange('RUNNING', 'SCHEDULED', 1), ['giveBack', 'recover']);
   });
 
-  it('explains nothing illegal', () => {
+  it('returns nothing for illegal changes', () => {
     assert.deepEqual(explainChange('COMPLETED', 'RUNNING', 1), []);
     assert.deepEqual(explainChange('SCHEDULED', 'COMPLETED', 0), []);
     assert.deepEqual(explainChange('RUNNING', 'COMPLETED', 1), []);
@@ -85,11 +85,12 @@ describe('explainChange', () => {
   });
 });
 
-describe('goesOn', () => {
-  it('is true for what comes back, and for nothing else', () => {
+describe('isRescheduled', () => {
+  it('is true only for outcomes after which the job runs again', () => {
     const kinds = Object.keys(TRANSITION_OF) as OutcomeKind[];
-    // Only the kind matters.
-    const on = kinds.filter((kind) => isRescheduled({ kind } as Parameters<typeof isRescheduled>[0]));
-    assert.deepEqual(on.sort(), ['givenBack', 'retry', 'snoozed']);
+    const rescheduled = kinds.filter((kind) =>
+      isRescheduled({ kind } as Parameters<typeof isRescheduled>[0]),
+    );
+    assert.deepEqual(rescheduled.sort(), ['givenBack', 'retry', 'snoozed']);
   });
 });

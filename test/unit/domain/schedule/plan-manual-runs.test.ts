@@ -10,7 +10,7 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-/** Due at every full hour, first at one o'clock. */
+/** Due at every full hour; the first one is at 01:00. */
 const HOURLY: Rule = { cron: '0 * * * *', timezone: 'UTC' };
 
 function hourly(): Occurrences {
@@ -34,7 +34,7 @@ describe('plan', () => {
       });
     });
 
-    it('takes nothing from an occurrence at the same instant when it is replaced [F1]', () => {
+    it('does not affect an occurrence at the same instant when it is replaced [F1]', () => {
       const schedule = aPlanInput({ overlap: 'replace', active: 's@0', nextRunAt: NOW });
       const tenMinutely = occurrencesOf({ cron: '*/10 * * * *', timezone: 'UTC' }, START);
       const triggered = planTrigger(schedule, 's!1', active(START), NOW)!;
@@ -49,7 +49,7 @@ describe('plan', () => {
       );
     });
 
-    it('follows the overlap policy: refused, queued, replacing or next to the active run [F1]', () => {
+    it('follows the overlap policy: rejected, queued, replacing or next to the active run [F1]', () => {
       const running = active(START);
       const made = Object.fromEntries(
         OVERLAPS.map((overlap) => {
@@ -71,7 +71,7 @@ describe('plan', () => {
       const past = [run(timeAfter(-2 * HOUR), START), run(timeAfter(-HOUR), START)];
       for (const overlap of OVERLAPS) {
         const made = planBackfill(aPlanInput({ overlap, runs: 4 }), past, null);
-        const manual = past.map((one) => ({ ...one, manual: true }));
+        const manual = past.map((entry) => ({ ...entry, manual: true }));
         assert.deepEqual([made.pending, made.runs, made.nextRunAt], [manual, 4, timeAfter(HOUR)], overlap);
         assert.equal(made.active, overlap === 'allow' ? null : past[0]!.id, overlap);
       }
@@ -86,11 +86,11 @@ describe('plan', () => {
       assert.deepEqual([hours(made).run, hours(made).skip], [[-1, 1], []]);
     });
 
-    it('runs an occurrence once that was requested before it was planned [F1]', () => {
+    it('runs an occurrence only once if it was backfilled before it was due [F1]', () => {
       for (const overlap of OVERLAPS) {
         const schedule = aPlanInput({ overlap });
-        const asked = { ...schedule, ...planBackfill(schedule, [run(timeAfter(HOUR))], null) };
-        const made = plan(asked, hourly(), null, timeAfter(HOUR));
+        const backfilled = { ...schedule, ...planBackfill(schedule, [run(timeAfter(HOUR))], null) };
+        const made = plan(backfilled, hourly(), null, timeAfter(HOUR));
         assert.deepEqual([runsOf(made).length, skipsOf(made)], [1, []], overlap);
       }
     });

@@ -20,7 +20,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Due at every full hour, first at one o'clock. */
+/** Due at every full hour; the first one is at 01:00. */
 const HOURLY: Rule = { cron: '0 * * * *', timezone: 'UTC' };
 const EVERY_SECOND: Rule = { cron: '* * * * * *', timezone: 'UTC' };
 const NEVER: Occurrences = { next: () => null };
@@ -42,7 +42,7 @@ describe('plan', () => {
     });
   });
 
-  it('at its time has one run and the next run time [C7]', () => {
+  it('has one run and the next run time when the schedule is due [C7]', () => {
     assert.deepEqual(plan(aPlanInput(), hourly(), null, timeAfter(HOUR)), {
       nextRunAt: timeAfter(2 * HOUR),
       lastRunAt: timeAfter(HOUR),
@@ -53,14 +53,14 @@ describe('plan', () => {
     });
   });
 
-  it('has no next run for a schedule without one [C7]', () => {
+  it('has no next run for a schedule that has ended [C7]', () => {
     const ended = plan(aPlanInput({ nextRunAt: null, runs: 3 }), hourly(), null, timeAfter(DAY));
     assert.deepEqual([ended.nextRunAt, ended.pending, ended.runs], [null, [], 3]);
     const last = plan(aPlanInput(), NEVER, null, timeAfter(2 * HOUR));
     assert.deepEqual([last.nextRunAt, runsOf(last)], [null, []]);
   });
 
-  it('is the same for the same input, which it does not change [F3]', () => {
+  it('depends only on its input and does not change it [F3]', () => {
     const schedule = aPlanInput({
       ...misfire('all'),
       pending: [run(START)],
@@ -90,29 +90,33 @@ describe('plan', () => {
         assert.deepEqual(hours(plan(aPlanInput(misfire(policy)), hourly(), null, late)).run, [1]);
     });
 
-    const down: [string, Partial<Misfire> & Pick<Misfire, 'policy'>, number[], [number, number, string][]][] =
+    const afterDowntime: [
+      string,
+      Partial<Misfire> & Pick<Misfire, 'policy'>,
+      number[],
+      [number, number, string][],
+    ][] = [
+      ['skip runs none of the three', { policy: 'skip' }, [4], [[1, 4, 'misfire']]],
+      ['once runs the last of the three', { policy: 'once' }, [3, 4], [[1, 3, 'misfire']]],
+      ['all runs the three', { policy: 'all' }, [1, 2, 3, 4], []],
+      ['all with cap 2 runs the last two', { policy: 'all', cap: 2 }, [2, 3, 4], [[1, 2, 'misfire']]],
       [
-        ['skip: none of the three', { policy: 'skip' }, [4], [[1, 4, 'misfire']]],
-        ['once: the last of the three', { policy: 'once' }, [3, 4], [[1, 3, 'misfire']]],
-        ['all: the three', { policy: 'all' }, [1, 2, 3, 4], []],
-        ['all, cap 2: the last two', { policy: 'all', cap: 2 }, [2, 3, 4], [[1, 2, 'misfire']]],
-        [
-          'all, within two hours: those of two hours',
-          { policy: 'all', within: 2 * HOUR },
-          [2, 3, 4],
-          [[1, 2, 'misfire']],
-        ],
-        [
-          'all, a millisecond less: one less',
-          { policy: 'all', within: 2 * HOUR - 1 },
-          [3, 4],
-          [[1, 3, 'misfire']],
-        ],
-        ['once, within half an hour: none', { policy: 'once', within: HOUR / 2 }, [4], [[1, 4, 'misfire']]],
-        ['all, within nothing: what is on time', { policy: 'all', within: 0 }, [4], [[1, 4, 'misfire']]],
-      ];
-    for (const [name, limits, run, skip] of down) {
-      it(`after three hours of downtime and back on the hour, ${name} [D13]`, () => {
+        'all within two hours runs those of two hours',
+        { policy: 'all', within: 2 * HOUR },
+        [2, 3, 4],
+        [[1, 2, 'misfire']],
+      ],
+      [
+        'all within a millisecond less runs one less',
+        { policy: 'all', within: 2 * HOUR - 1 },
+        [3, 4],
+        [[1, 3, 'misfire']],
+      ],
+      ['once within half an hour runs none', { policy: 'once', within: HOUR / 2 }, [4], [[1, 4, 'misfire']]],
+      ['all within 0 runs only the one on time', { policy: 'all', within: 0 }, [4], [[1, 4, 'misfire']]],
+    ];
+    for (const [name, limits, run, skip] of afterDowntime) {
+      it(`after three hours of downtime that ends on the hour: ${name} [D13]`, () => {
         const made = plan(
           aPlanInput({ ...misfire(limits.policy, limits), overlap: 'allow' }),
           hourly(),
@@ -125,7 +129,7 @@ describe('plan', () => {
       });
     }
 
-    it('are skipped with the span, the count and no blocking run [D13]', () => {
+    it('are recorded as one skip with their period and count, without a blocking run [D13]', () => {
       const now = timeAfter(3 * HOUR + 30 * MINUTE);
       const [skip] = skipsOf(plan(aPlanInput(misfire('skip')), hourly(), null, now));
       assert.deepEqual(skip, {
@@ -142,7 +146,7 @@ describe('plan', () => {
     });
 
     for (const policy of MISFIRES) {
-      it(`every second for three hours with ${policy}: each is accounted for [D13]`, () => {
+      it(`of a schedule that was due every second for three hours are all accounted for with ${policy} [D13]`, () => {
         const now = timeAfter(3 * HOUR);
         const schedule = aPlanInput({
           ...misfire(policy),
@@ -155,15 +159,15 @@ describe('plan', () => {
           outcomesOf(calendar, { jobs: runsOf(made).map(({ at }) => at), skips: skipsOf(made) }),
         );
         const onTime = 61;
-        const madeUp = { skip: 0, once: 1, all: 100 }[policy];
+        const lateRuns = { skip: 0, once: 1, all: 100 }[policy];
         assert.deepEqual(counted, {
-          misfire: 3 * 3600 - onTime - madeUp,
-          job: onTime + madeUp,
+          misfire: 3 * 3600 - onTime - lateRuns,
+          job: onTime + lateRuns,
         });
       });
     }
 
-    it('are not counted beyond a thousand [D13]', () => {
+    it('are counted only up to a thousand [D13]', () => {
       const schedule = aPlanInput({ ...misfire('skip'), nextRunAt: timeAfter(SECOND) });
       const counts = [1000, 1001].map((missed) => {
         const now = timeAfter((missed + 60) * SECOND + 500);
@@ -172,7 +176,7 @@ describe('plan', () => {
       assert.deepEqual(counts, [1000, null]);
     });
 
-    it('do not exist before startsAt and after endsAt [B10]', () => {
+    it('are not found before startsAt and after endsAt [B10]', () => {
       const rule: Rule = { ...HOURLY, startsAt: timeAfter(2 * HOUR), endsAt: timeAfter(4 * HOUR) };
       const occurrences = occurrencesOf(rule, START);
       const schedule = aPlanInput({ ...misfire('all'), nextRunAt: occurrences.next(START) });
@@ -181,7 +185,7 @@ describe('plan', () => {
       assert.equal(made.nextRunAt, null);
     });
 
-    it('do not exist outside of between and on days of except [B10]', () => {
+    it('are not found outside between and on days of except [B10]', () => {
       const rule: Rule = { ...HOURLY, between: ['09:00', '11:00'], except: ['2026-01-02'] };
       const occurrences = occurrencesOf(rule, START);
       const schedule = aPlanInput({ ...misfire('all', { within: 7 * DAY }), nextRunAt: timeAfter(9 * HOUR) });
@@ -194,7 +198,7 @@ describe('plan', () => {
   describe('overlaps', () => {
     const NOW = timeAfter(2 * HOUR);
     const running = active(timeAfter(HOUR), timeAfter(HOUR + MINUTE));
-    const busy = (overlap: Overlap, pending: PendingRun[] = []): Plan =>
+    const planWhileActive = (overlap: Overlap, pending: PendingRun[] = []): Plan =>
       plan(
         aPlanInput({
           overlap,
@@ -210,7 +214,7 @@ describe('plan', () => {
       );
 
     it('skip: records the skip with the blocking run and for how long it has been running [Y5]', () => {
-      const made = busy('skip');
+      const made = planWhileActive('skip');
       assert.deepEqual(made, {
         nextRunAt: timeAfter(3 * HOUR),
         lastRunAt: timeAfter(HOUR),
@@ -233,7 +237,7 @@ describe('plan', () => {
       });
     });
 
-    it('skip: missed runs wait for each other, and an occurrence that is due meanwhile is skipped [Y5]', () => {
+    it('skip: missed runs follow one after another, and an occurrence that is due meanwhile is skipped [Y5]', () => {
       const first = plan(aPlanInput(misfire('all')), hourly(), null, timeAfter(3 * HOUR));
       assert.deepEqual([hours(first).run, first.active], [[1, 2, 3], 's@2026-01-01T01:00:00.000Z']);
       const waiting = { ...aPlanInput(misfire('all')), ...first, pending: first.pending.slice(1) };
@@ -242,8 +246,8 @@ describe('plan', () => {
       assert.deepEqual(hours(second).run, [2, 3]);
     });
 
-    it('queue: waits in order [B10]', () => {
-      const made = busy('queue', [run(timeAfter(HOUR + 30 * MINUTE))]);
+    it('queue: adds the occurrence after earlier pending runs [B10]', () => {
+      const made = planWhileActive('queue', [run(timeAfter(HOUR + 30 * MINUTE))]);
       assert.deepEqual(hours(made).run, [1.5, 2]);
       assert.deepEqual([made.active, made.cancel, made.runs], [running.id, null, 2]);
     });
@@ -261,11 +265,11 @@ describe('plan', () => {
     });
 
     it('queue: skips beyond a thousand pending runs [B10]', () => {
-      const line = Array.from({ length: 999 }, (_, index) => run(timeAfter(index)));
+      const queued = Array.from({ length: 999 }, (_, index) => run(timeAfter(index)));
       const schedule = aPlanInput({
         ...misfire('all'),
         overlap: 'queue',
-        pending: line,
+        pending: queued,
         active: running.id,
       });
       const made = plan(schedule, hourly(), running, timeAfter(3 * HOUR));
@@ -276,24 +280,24 @@ describe('plan', () => {
       );
     });
 
-    it('replace: cancels the active run, the newest is next, the others are skipped [B10]', () => {
-      const made = busy('replace', [run(timeAfter(HOUR + 30 * MINUTE))]);
+    it('replace: cancels the active run, keeps the newest as the next and skips the others [B10]', () => {
+      const made = planWhileActive('replace', [run(timeAfter(HOUR + 30 * MINUTE))]);
       assert.deepEqual(hours(made), { run: [2], skip: [[1.5, 1.5 + 1 / HOUR, 'replaced']] });
       assert.deepEqual([made.active, made.cancel], [running.id, running.id]);
     });
 
-    it('replace: requests the cancellation again as long as a run waits [B10]', () => {
+    it('replace: requests the cancellation again as long as a run is pending [B10]', () => {
       const schedule = aPlanInput({
         overlap: 'replace',
         nextRunAt: timeAfter(3 * HOUR),
         pending: [run(NOW)],
       });
       assert.equal(plan(schedule, hourly(), running, timeAfter(2 * HOUR + 1)).cancel, running.id);
-      const nobody = { ...schedule, pending: [] };
-      assert.equal(plan(nobody, hourly(), running, timeAfter(2 * HOUR + 1)).cancel, null);
+      const withoutPending = { ...schedule, pending: [] };
+      assert.equal(plan(withoutPending, hourly(), running, timeAfter(2 * HOUR + 1)).cancel, null);
     });
 
-    it('replace: runs the newest of several [B10]', () => {
+    it('replace: runs only the newest of several missed runs [B10]', () => {
       const schedule = aPlanInput({ ...misfire('all'), overlap: 'replace' });
       const made = plan(schedule, hourly(), null, timeAfter(3 * HOUR));
       assert.deepEqual(hours(made).run, [3]);
@@ -308,12 +312,12 @@ describe('plan', () => {
     });
 
     it('allow: runs both [B10]', () => {
-      const made = busy('allow');
+      const made = planWhileActive('allow');
       assert.deepEqual(hours(made), { run: [2], skip: [] });
       assert.deepEqual([made.active, made.cancel, made.runs], ['s@2026-01-01T02:00:00.000Z', null, 2]);
     });
 
-    it('a plan that is not executed yet does not block itself [B10]', () => {
+    it('every policy: a run that is planned but not yet a job does not block itself [B10]', () => {
       const pending = run(timeAfter(HOUR));
       for (const overlap of OVERLAPS) {
         const schedule = aPlanInput({
@@ -329,22 +333,22 @@ describe('plan', () => {
   });
 
   it('adds no occurrences while the schedule is not active, and pending runs still start [B8]', () => {
-    const line = [run(timeAfter(HOUR)), run(timeAfter(2 * HOUR))];
+    const queued = [run(timeAfter(HOUR)), run(timeAfter(2 * HOUR))];
     const schedule = aPlanInput({
       ...misfire('all'),
-      ...{ isActive: false, overlap: 'queue', pending: line, active: occurrenceId('s', START) },
+      ...{ isActive: false, overlap: 'queue', pending: queued, active: occurrenceId('s', START) },
     });
     const made = plan(schedule, hourly(), null, timeAfter(5 * HOUR));
-    assert.deepEqual([made.pending, made.active, made.nextRunAt], [line, line[0]!.id, timeAfter(HOUR)]);
+    assert.deepEqual([made.pending, made.active, made.nextRunAt], [queued, queued[0]!.id, timeAfter(HOUR)]);
   });
 
   describe('maxRuns', () => {
-    it('ends after the last run [B10]', () => {
+    it('ends the schedule after the last run [B10]', () => {
       const made = plan(aPlanInput({ maxRuns: 3, runs: 2 }), hourly(), null, timeAfter(HOUR));
       assert.deepEqual([made.nextRunAt, made.runs, hours(made).run], [null, 3, [1]]);
     });
 
-    it('limits the runs when more are due [B10]', () => {
+    it('limits the runs if more are due [B10]', () => {
       const schedule = aPlanInput({ ...misfire('all'), overlap: 'allow', maxRuns: 5, runs: 3 });
       const made = plan(schedule, hourly(), null, timeAfter(4 * HOUR));
       assert.deepEqual([made.nextRunAt, made.runs, hours(made).run], [null, 5, [1, 2]]);
@@ -354,8 +358,8 @@ describe('plan', () => {
       const schedule = aPlanInput({ maxRuns: 2, runs: 1, active: 's@0' });
       const made = plan(schedule, hourly(), active(START), timeAfter(HOUR));
       assert.deepEqual([made.runs, made.nextRunAt], [1, timeAfter(2 * HOUR)]);
-      const over = plan(aPlanInput({ maxRuns: 2, runs: 2 }), hourly(), null, timeAfter(HOUR));
-      assert.deepEqual([over.runs, over.nextRunAt, runsOf(over)], [2, null, []]);
+      const ended = plan(aPlanInput({ maxRuns: 2, runs: 2 }), hourly(), null, timeAfter(HOUR));
+      assert.deepEqual([ended.runs, ended.nextRunAt, runsOf(ended)], [2, null, []]);
     });
 
     it('does not count a run that is replaced before it became a job [B10]', () => {
@@ -372,7 +376,7 @@ describe('plan', () => {
       assert.deepEqual([second.runs, second.nextRunAt], [2, timeAfter(3 * HOUR)]);
     });
 
-    it('does not count manual runs, also when they are replaced or replace one [B10] [F1]', () => {
+    it('does not count manual runs, whether they replace a run or are replaced [B10] [F1]', () => {
       const schedule = aPlanInput({ overlap: 'replace', maxRuns: 9, runs: 1, active: 's@0' });
       const triggered = { ...schedule, ...planTrigger(schedule, 's!1', active(START), timeAfter(MINUTE)) };
       const replacing = plan(triggered, hourly(), active(START), timeAfter(HOUR));
@@ -382,7 +386,7 @@ describe('plan', () => {
       assert.deepEqual([runsOf(replaced).map(({ id }) => id), replaced.runs], [['s!2'], 1]);
     });
 
-    it('does not count an occurrence of a pass at a given instant [B10] [D11]', () => {
+    it('does not count an occurrence of a pass at a chosen instant [B10] [D11]', () => {
       const schedule = aPlanInput({ overlap: 'replace', runs: 0, active: 's!0' });
       const due = occurrenceId('s', timeAfter(HOUR));
       const waiting = { ...schedule, ...planTrigger(schedule, due, active(START), timeAfter(HOUR)) };
@@ -391,14 +395,15 @@ describe('plan', () => {
     });
 
     for (const overlap of ['skip', 'replace', 'queue'] as const) {
-      it(`${overlap}: accounts for every occurrence when more are due than are left [B10]`, () => {
-        const line = overlap === 'queue' ? Array.from({ length: 999 }, (_, i) => run(timeAfter(i + 1))) : [];
+      it(`accounts for every occurrence if more are due than runs are left, with ${overlap} [B10]`, () => {
+        const queued =
+          overlap === 'queue' ? Array.from({ length: 999 }, (_, i) => run(timeAfter(i + 1))) : [];
         const schedule = aPlanInput({
           ...misfire('all'),
           overlap,
           maxRuns: 5,
           runs: 3,
-          pending: line,
+          pending: queued,
           active: occurrenceId('s', START),
         });
         const now = timeAfter(4 * HOUR);

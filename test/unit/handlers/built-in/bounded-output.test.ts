@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { BoundedOutput } from '../../../../src/handlers/built-in/bounded-output.js';
 
-function capped(...chunks: (string | Buffer)[]): BoundedOutput {
+function outputOf(...chunks: (string | Buffer)[]): BoundedOutput {
   const output = new BoundedOutput();
   for (const chunk of chunks) output.add(Buffer.from(chunk));
   return output;
@@ -11,7 +11,7 @@ describe('BoundedOutput [D2]', () => {
   const limit = 64 * 1024;
 
   it('returns all of a short output', () => {
-    const { text, end, total, dropped } = capped('one\n', 'two\n');
+    const { text, end, total, dropped } = outputOf('one\n', 'two\n');
     assert.deepEqual(
       { text, end, total, dropped },
       { text: 'one\ntwo\n', end: 'one\ntwo', total: 8, dropped: 0 },
@@ -19,12 +19,12 @@ describe('BoundedOutput [D2]', () => {
   });
 
   it('is empty at first', () => {
-    const { text, end, total, dropped } = capped();
+    const { text, end, total, dropped } = outputOf();
     assert.deepEqual({ text, end, total, dropped }, { text: '', end: '', total: 0, dropped: 0 });
   });
 
   it('is not truncated at exactly the limit', () => {
-    const output = capped('a'.repeat(limit - 1), 'b');
+    const output = outputOf('a'.repeat(limit - 1), 'b');
     assert.equal(output.dropped, 0);
     assert.ok(output.text.endsWith('ab'));
     output.add(Buffer.from('c'));
@@ -32,10 +32,10 @@ describe('BoundedOutput [D2]', () => {
     assert.equal(output.text.length, limit);
   });
 
-  it('joins characters that came in parts and omits one that was cut', () => {
+  it('joins characters that arrive in parts and omits an incomplete one at the limit', () => {
     const [a, b] = [Buffer.from('ü').subarray(0, 1), Buffer.from('ü').subarray(1)];
-    assert.equal(capped(a, b).text, 'ü');
-    const output = capped('x'.repeat(limit - 1), a, b);
+    assert.equal(outputOf(a, b).text, 'ü');
+    const output = outputOf('x'.repeat(limit - 1), a, b);
     assert.equal(output.text, 'x'.repeat(limit - 1));
   });
 
@@ -52,7 +52,7 @@ describe('BoundedOutput [D2]', () => {
   });
 
   it('shows the end of one long line without half a character', () => {
-    const { end } = capped(`x${'ü'.repeat(3000)}`);
+    const { end } = outputOf(`x${'ü'.repeat(3000)}`);
     assert.match(end, /^… ü+$/);
   });
 });

@@ -4,40 +4,38 @@ import { EventChannel, eventHandler } from '../../../../src/handlers/built-in/ev
 import { signal } from '../../../support/events.js';
 import { flushEventLoop } from '../../../support/flush-event-loop.js';
 import { aJobContext } from '../../../support/handlers/job-context.js';
+import { throwing } from '../../../support/handlers/recording-definition.js';
 
 describe('eventHandler [D2]', () => {
   let channel: EventChannel;
-  let heard: unknown[];
-  const hear = (name: string) => (): number => heard.push(name);
+  let calls: unknown[];
+  const listener = (name: string) => (): number => calls.push(name);
   const run = async (payload: unknown): Promise<unknown> => eventHandler(channel)(payload, aJobContext());
-  const fails = (error: unknown) => (): never => {
-    throw error;
-  };
 
   beforeEach(() => {
     channel = new EventChannel();
-    heard = [];
+    calls = [];
   });
 
   it('passes the data and the job to every listener of that name, in order', async () => {
     const job = aJobContext();
-    channel.on('order:paid', (...args) => heard.push(['first', ...args]));
-    channel.on('order:paid', (...args) => heard.push(['second', ...args]));
-    channel.on('order:sent', hear('another event'));
+    channel.on('order:paid', (...args) => calls.push(['first', ...args]));
+    channel.on('order:paid', (...args) => calls.push(['second', ...args]));
+    channel.on('order:sent', listener('another event'));
     assert.deepEqual(await eventHandler(channel)({ event: 'order:paid', data: { id: 7 } }, job), {
       listeners: 2,
     });
-    assert.deepEqual(heard, [
+    assert.deepEqual(calls, [
       ['first', { id: 7 }, job],
       ['second', { id: 7 }, job],
     ]);
   });
 
   it('accepts a plain name for an event without data', async () => {
-    channel.on('tick', (data) => heard.push(data));
+    channel.on('tick', (data) => calls.push(data));
     await run('tick');
     await run({ event: 'tick' });
-    assert.deepEqual(heard, [null, null]);
+    assert.deepEqual(calls, [null, null]);
   });
 
   it('waits for all listeners', async () => {
@@ -53,33 +51,33 @@ describe('eventHandler [D2]', () => {
   });
 
   it('does not call removed listeners, and calls once() listeners once', async () => {
-    const twice = hear('twice');
+    const twice = listener('twice');
     channel.on('tick', twice);
-    channel.once('tick', hear('once'));
+    channel.once('tick', listener('once'));
     assert.deepEqual(await run('tick'), { listeners: 2 });
     assert.deepEqual(await run('tick'), { listeners: 1 });
     channel.off('tick', twice);
-    channel.off('tick', hear('a stranger'));
+    channel.off('tick', listener('never added'));
     channel.off('tock', twice);
     await assert.rejects(run('tick'), { code: 'EVENT_UNHEARD' });
-    assert.deepEqual(heard, ['twice', 'once', 'twice']);
+    assert.deepEqual(calls, ['twice', 'once', 'twice']);
   });
 
   it('removes a once() listener before it is called', async () => {
     channel.once('tick', async () => {
-      heard.push('outer');
+      calls.push('outer');
       await assert.rejects(run('tick'), { code: 'EVENT_UNHEARD' });
     });
     await run('tick');
-    assert.deepEqual(heard, ['outer']);
+    assert.deepEqual(calls, ['outer']);
   });
 
-  it('fails when there is no listener in this process, with a similar name', async () => {
+  it('fails when there is no listener in this process, and suggests a similar name', async () => {
     await assert.rejects(run('order:paid'), {
       code: 'EVENT_UNHEARD',
       message: "no listener for 'order:paid' in this process: add one before the worker starts",
     });
-    channel.on('order:paid', hear('paid'));
+    channel.on('order:paid', listener('paid'));
     await assert.rejects(run('order:piad'), {
       code: 'EVENT_UNHEARD',
       message: /did you mean 'order:paid'\?/,
@@ -89,19 +87,19 @@ describe('eventHandler [D2]', () => {
     }
   });
 
-  it('calls all listeners although one fails, and fails with its error', async () => {
+  it('calls all listeners even if one fails, and fails with its error', async () => {
     for (const error of [new CancelJob('enough'), 'a text', undefined]) {
-      heard = [];
+      calls = [];
       channel = new EventChannel();
-      channel.on('tick', hear('before'));
-      channel.on('tick', fails(error));
-      channel.on('tick', hear('after'));
+      channel.on('tick', listener('before'));
+      channel.on('tick', throwing(error));
+      channel.on('tick', listener('after'));
       const thrown = await run('tick').then(
         () => 'nothing',
-        (one: unknown) => one,
+        (reason: unknown) => reason,
       );
       assert.equal(thrown, error);
-      assert.deepEqual(heard, ['before', 'after']);
+      assert.deepEqual(calls, ['before', 'after']);
     }
   });
 
@@ -111,14 +109,14 @@ describe('eventHandler [D2]', () => {
       await flushEventLoop();
       throw first;
     });
-    channel.on('tick', fails(second));
-    channel.on('tick', hear('after'));
+    channel.on('tick', throwing(second));
+    channel.on('tick', listener('after'));
     await assert.rejects(run('tick'), {
       name: 'AggregateError',
       message: "2 of 3 listeners of 'tick' failed, the first with: first",
       errors: [first, second],
     });
-    assert.deepEqual(heard, ['after']);
+    assert.deepEqual(calls, ['after']);
   });
 
   it('rejects payloads without an event name', async () => {
@@ -143,11 +141,11 @@ describe('eventHandler [D2]', () => {
         code: 'INVALID_ARGUMENT',
         message: /must be a function, got/,
       });
-      assert.throws(() => channel[add]('', hear('x')), {
+      assert.throws(() => channel[add]('', listener('x')), {
         code: 'INVALID_ARGUMENT',
         message: /must not be empty/,
       });
-      assert.throws(() => channel[add](7 as never, hear('x')), { code: 'INVALID_ARGUMENT' });
+      assert.throws(() => channel[add](7 as never, listener('x')), { code: 'INVALID_ARGUMENT' });
     }
     assert.deepEqual(channel.names, []);
   });

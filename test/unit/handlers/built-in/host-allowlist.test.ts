@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { HostAllowlist } from '../../../../src/handlers/built-in/host-allowlist.js';
 
-const refused = [
+const privateAddresses = [
   // This host, private, shared, loopback, link-local with the metadata service of clouds.
   ...['0.0.0.0', '0.1.2.3', '10.0.0.1', '10.255.255.255', '100.64.0.1', '100.127.255.255'],
   ...['127.0.0.1', '127.255.255.254', '169.254.169.254', '169.254.0.1'],
@@ -35,7 +35,7 @@ const refused = [
   ...['2002:7f00:1::', '2002:a00:1::1', '2002:a9fe:a9fe::1', '2002:c0a8:1::1'],
 ];
 
-const open = [
+const publicAddresses = [
   ...['1.1.1.1', '8.8.8.8', '9.255.255.255', '11.0.0.0', '100.63.255.255', '100.128.0.0', '126.255.255.255'],
   ...['128.0.0.1', '169.253.255.255', '169.255.0.0', '172.15.255.255', '172.32.0.0', '192.167.255.255'],
   ...['192.169.0.0', '198.17.255.255', '198.20.0.0', '223.255.255.255'],
@@ -44,45 +44,45 @@ const open = [
 ];
 
 describe('HostAllowlist [D2]', () => {
-  const hosts = new HostAllowlist([]);
+  const emptyList = new HostAllowlist([]);
 
   it('rejects every address that is not public', () => {
     assert.deepEqual(
-      refused.filter((address) => hosts.allowsAddress(address)),
+      privateAddresses.filter((address) => emptyList.allowsAddress(address)),
       [],
     );
   });
 
   it('allows public addresses', () => {
     assert.deepEqual(
-      open.filter((address) => !hosts.allowsAddress(address)),
+      publicAddresses.filter((address) => !emptyList.allowsAddress(address)),
       [],
     );
   });
 
-  it('rejects what is not an address, and does not trust names', () => {
+  it('rejects what is not an address, and any name', () => {
     for (const text of ['', 'localhost', '127.1', '300.1.1.1'])
-      assert.equal(hosts.allowsAddress(text), false);
-    assert.equal(hosts.allowsName('example.com'), false);
+      assert.equal(emptyList.allowsAddress(text), false);
+    assert.equal(emptyList.allowsName('example.com'), false);
   });
 
   it('allows exactly the addresses and blocks that the operator has listed', () => {
-    const some = new HostAllowlist(['10.0.0.7', '192.168.4.0/22', '[::1]', 'fd12::/16']);
+    const hosts = new HostAllowlist(['10.0.0.7', '192.168.4.0/22', '[::1]', 'fd12::/16']);
     for (const address of ['10.0.0.7', '192.168.4.1', '192.168.7.255', '::1', 'fd12::9', '::ffff:10.0.0.7']) {
-      assert.ok(some.allowsAddress(address), address);
+      assert.ok(hosts.allowsAddress(address), address);
     }
     for (const address of ['10.0.0.8', '192.168.8.0', '127.0.0.1', 'fd13::9', '64:ff9b::10.0.0.7']) {
-      assert.equal(some.allowsAddress(address), false, address);
+      assert.equal(hosts.allowsAddress(address), false, address);
     }
   });
 
   it('allows names in any case, with or without the root dot', () => {
-    const named = new HostAllowlist(['Intranet.Example', 'db_1.internal.', 'localhost']);
+    const hosts = new HostAllowlist(['Intranet.Example', 'db_1.internal.', 'localhost']);
     for (const name of ['intranet.example', 'INTRANET.example.', 'db_1.internal', 'localhost.']) {
-      assert.ok(named.allowsName(name), name);
+      assert.ok(hosts.allowsName(name), name);
     }
     for (const name of ['example', 'www.intranet.example', 'intranet.example.com', 'localhost..']) {
-      assert.equal(named.allowsName(name), false, name);
+      assert.equal(hosts.allowsName(name), false, name);
     }
   });
 

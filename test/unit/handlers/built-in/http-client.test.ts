@@ -16,7 +16,7 @@ function hop(fields: Partial<Hop> = {}): Hop {
 }
 
 describe('nextHop [D2]', () => {
-  it('is null unless the response redirects', () => {
+  it('is undefined unless the response redirects', () => {
     for (const status of [200, 204, 300, 304, 305, 306, 400, 500]) {
       assert.equal(nextHop(hop(), status, 'https://a.example/'), undefined);
     }
@@ -74,7 +74,7 @@ describe('nextHop [D2]', () => {
     assert.deepEqual(nextHop(from, 307, 'http://a.example:80/z')?.headers, headers);
   });
 
-  it('is rejected when it leaves HTTPS or HTTP', () => {
+  it('rejects a redirect from HTTPS to HTTP, or to another protocol', () => {
     for (const location of ['http://a.example/', 'http://b.example/?hush']) {
       assert.throws(() => nextHop(hop(), 302, location), {
         code: 'URL_REFUSED',
@@ -101,7 +101,7 @@ describe('nextHop [D2]', () => {
 });
 
 describe('showUrl [D2]', () => {
-  it('shows neither credentials nor the query, and not too much', () => {
+  it('shows neither credentials nor the query, and truncates a long URL', () => {
     assert.equal(showUrl(new URL('https://me:hush@a.example:8443/x?hush#hush')), 'https://a.example:8443/x');
     assert.ok(showUrl(new URL(`https://a.example/${'x'.repeat(5000)}`)).length < 250);
   });

@@ -14,22 +14,22 @@ describe('hasOnlyZombies [D2]', () => {
     await once(parent, 'exit');
   });
 
-  /** Starts a parent that collects nobody, with one child that leads a group; gives the id of that group. */
-  async function groupOf(child: string): Promise<number> {
+  /** Starts a parent that never reaps its child, which leads a process group. Returns the id of that group. */
+  async function startGroup(child: string): Promise<number> {
     parent = spawn('/bin/sh', ['-c', `setsid ${child} & echo $!; exec sleep 300`], { detached: true });
     const [line] = (await once(parent.stdout!, 'data')) as [Buffer];
     return Number(line);
   }
 
   it('is true for a group whose members are all dead', async () => {
-    const group = await groupOf('true');
+    const group = await startGroup('true');
     await waitUntil('the child is a zombie', () => hasOnlyZombies(group));
-    assert.doesNotThrow(() => process.kill(-group, 0), 'to kill it looks alive');
+    assert.doesNotThrow(() => process.kill(-group, 0), 'kill() still finds the group');
   });
 
-  it('is false while a member lives, and for a group without members', async () => {
-    const group = await groupOf('sleep 300');
-    await waitUntil('the group is there', async () => {
+  it('is false while a member is alive, and for a group without members', async () => {
+    const group = await startGroup('sleep 300');
+    await waitUntil('the group exists', async () => {
       try {
         return process.kill(-group, 0);
       } catch {

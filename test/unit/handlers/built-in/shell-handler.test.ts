@@ -8,7 +8,7 @@ async function run(payload: unknown, ...files: string[]): Promise<unknown> {
   return shellHandler({ files, environment })(payload, aJobContext());
 }
 
-const refuses = (payload: unknown, files: string[], message: RegExp): Promise<void> =>
+const assertRejected = (payload: unknown, files: string[], message: RegExp): Promise<void> =>
   assert.rejects(run(payload, ...files), { code: 'SHELL_REFUSED', message });
 
 describe('shellHandler [D2]', () => {
@@ -21,9 +21,13 @@ describe('shellHandler [D2]', () => {
     );
   });
 
-  it('rejects other files and says how to allow them', async () => {
-    await refuses(['/bin/echo', 'hello'], [], /may not run '\/bin\/echo'.*the Scheduler option shellFiles$/);
-    await refuses(['/bin/echo'], ['/bin/ech', '/bin/echoes', '/bin', '/bin/'], /shellFiles/);
+  it('rejects other files and explains how to allow them', async () => {
+    await assertRejected(
+      ['/bin/echo', 'hello'],
+      [],
+      /may not run '\/bin\/echo'.*the Scheduler option shellFiles$/,
+    );
+    await assertRejected(['/bin/echo'], ['/bin/ech', '/bin/echoes', '/bin', '/bin/'], /shellFiles/);
   });
 
   it('compares whole paths as they are written', async () => {
@@ -37,16 +41,16 @@ describe('shellHandler [D2]', () => {
       '/bin//echo',
       '/tmp/../bin/echo',
     ]) {
-      await refuses([file], ['/bin/echo', 'echo', file], /is not a normalized absolute path/);
+      await assertRejected([file], ['/bin/echo', 'echo', file], /is not a normalized absolute path/);
     }
-    await refuses(['/bin/echo/'], ['/bin/echo'], /shellFiles/);
-    await refuses(['/BIN/echo'], ['/bin/echo'], /shellFiles/);
-    await refuses([' /bin/echo'], ['/bin/echo'], /absolute/);
+    await assertRejected(['/bin/echo/'], ['/bin/echo'], /shellFiles/);
+    await assertRejected(['/BIN/echo'], ['/bin/echo'], /shellFiles/);
+    await assertRejected([' /bin/echo'], ['/bin/echo'], /absolute/);
   });
 
-  it('runs a text in a shell only when the shell is on the list', async () => {
-    await refuses({ shell: '/bin/echo hello' }, ['/bin/echo'], /'\/bin\/sh'/);
-    await refuses(['/bin/sh', '-c', 'id'], ['/bin/echo'], /'\/bin\/sh'/);
+  it('runs a shell command line only when the shell is on the list', async () => {
+    await assertRejected({ shell: '/bin/echo hello' }, ['/bin/echo'], /'\/bin\/sh'/);
+    await assertRejected(['/bin/sh', '-c', 'id'], ['/bin/echo'], /'\/bin\/sh'/);
     assert.deepEqual(await run({ shell: 'echo hello' }, '/bin/sh'), {
       exitCode: 0,
       stdout: 'hello\n',
@@ -56,7 +60,7 @@ describe('shellHandler [D2]', () => {
   });
 
   it('rejects a plain string whatever is on the list', () =>
-    refuses('/bin/echo', ['/bin/echo'], /plain string/));
+    assertRejected('/bin/echo', ['/bin/echo'], /plain string/));
 
   it('rejects variables that make an allowed file run other code', async () => {
     for (const name of [
@@ -64,7 +68,11 @@ describe('shellHandler [D2]', () => {
       ...['NODE_OPTIONS', 'NODE_PATH', 'BASH_ENV', 'BASH_FUNC_echo%%', 'ENV', 'PYTHONPATH', 'PYTHONSTARTUP'],
       ...['PERL5OPT', 'RUBYOPT', 'GIT_SSH_COMMAND', 'JAVA_TOOL_OPTIONS', 'ld_preload', 'npm_config_prefix'],
     ]) {
-      await refuses({ file: '/bin/echo', env: { OK: '1', [name]: 'x' } }, ['/bin/echo'], /must not set/);
+      await assertRejected(
+        { file: '/bin/echo', env: { OK: '1', [name]: 'x' } },
+        ['/bin/echo'],
+        /must not set/,
+      );
     }
     for (const name of ['OK', 'MY_PATH', 'PATHS', 'NODE_ENV', 'LANG', 'OLD_LD_PRELOAD']) {
       await run({ file: '/bin/echo', env: { [name]: 'x' } }, '/bin/echo');

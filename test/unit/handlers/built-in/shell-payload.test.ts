@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { parseShellPayload } from '../../../../src/handlers/built-in/shell.js';
 
-const refuses = (payload: unknown, message: RegExp): void =>
+const assertInvalid = (payload: unknown, message: RegExp): void =>
   assert.throws(() => parseShellPayload(payload), { code: 'INVALID_PAYLOAD', message });
 
 describe('the payload of a shell job [D2]', () => {
@@ -17,7 +17,7 @@ describe('the payload of a shell job [D2]', () => {
     assert.deepEqual(parseShellPayload({ file: 'ls', args: [] }), { file: 'ls', args: [] });
   });
 
-  it('is a text for a shell only when it is requested explicitly', () => {
+  it('is a shell command line only when that is requested explicitly', () => {
     assert.deepEqual(parseShellPayload({ shell: 'ls | wc -l', cwd: '/tmp' }), {
       file: '/bin/sh',
       args: ['-c', 'ls | wc -l'],
@@ -34,39 +34,42 @@ describe('the payload of a shell job [D2]', () => {
     }
   });
 
-  it('is otherwise rejected with what is expected', () => {
+  it('is otherwise rejected with a description of what is expected', () => {
     for (const payload of [null, undefined, 7, true, []])
-      refuses(payload, /^payload must be .* Expected: \['file'/);
-    refuses({}, /^payload\.file is missing/);
-    refuses({ args: ['-la'] }, /^payload\.file is missing/);
-    refuses([''], /^payload\[0\] must not be empty/);
-    refuses({ file: '' }, /^payload\.file must not be empty/);
-    refuses({ shell: '' }, /^payload\.shell must not be empty/);
-    refuses({ file: 'ls', cwd: '' }, /^payload\.cwd must not be empty/);
+      assertInvalid(payload, /^payload must be .* Expected: \['file'/);
+    assertInvalid({}, /^payload\.file is missing/);
+    assertInvalid({ args: ['-la'] }, /^payload\.file is missing/);
+    assertInvalid([''], /^payload\[0\] must not be empty/);
+    assertInvalid({ file: '' }, /^payload\.file must not be empty/);
+    assertInvalid({ shell: '' }, /^payload\.shell must not be empty/);
+    assertInvalid({ file: 'ls', cwd: '' }, /^payload\.cwd must not be empty/);
   });
 
   it('has only strings as arguments', () => {
-    refuses(['ls', 7], /^payload\[1\] must be a string, got number/);
-    refuses(['ls', ['-la']], /^payload\[1\] must be a string, got an array/);
-    refuses([null], /^payload\[0\] must be a string, got null/);
-    refuses(
+    assertInvalid(['ls', 7], /^payload\[1\] must be a string, got number/);
+    assertInvalid(['ls', ['-la']], /^payload\[1\] must be a string, got an array/);
+    assertInvalid([null], /^payload\[0\] must be a string, got null/);
+    assertInvalid(
       { file: 'ls', args: '-la' },
       /^payload\.args must be a list of strings, got a value of type string/,
     );
-    refuses({ file: 'ls', args: [{}] }, /^payload\.args\[0\] must be a string/);
-    refuses({ file: ['ls'] }, /^payload\.file must be a string, got an array/);
-    refuses({ shell: ['ls'] }, /^payload\.shell must be a string, got an array/);
+    assertInvalid({ file: 'ls', args: [{}] }, /^payload\.args\[0\] must be a string/);
+    assertInvalid({ file: ['ls'] }, /^payload\.file must be a string, got an array/);
+    assertInvalid({ shell: ['ls'] }, /^payload\.shell must be a string, got an array/);
   });
 
   it('has only strings as variables, with valid names', () => {
-    refuses({ file: 'ls', env: { A: 1 } }, /^payload\.env\.A must be a string/);
-    refuses({ file: 'ls', env: ['A'] }, /^payload\.env must be an object of strings, got a list/);
-    refuses({ file: 'ls', env: { '': 'x' } }, /is not a valid variable name/);
-    refuses({ file: 'ls', env: { 'A=B': 'x' } }, /is not a valid variable name/);
-    refuses({ file: 'ls', env: { CHRONOS_FENCE: '9' } }, /^payload\.env\.CHRONOS_FENCE is set by Chronos/);
+    assertInvalid({ file: 'ls', env: { A: 1 } }, /^payload\.env\.A must be a string/);
+    assertInvalid({ file: 'ls', env: ['A'] }, /^payload\.env must be an object of strings, got a list/);
+    assertInvalid({ file: 'ls', env: { '': 'x' } }, /is not a valid variable name/);
+    assertInvalid({ file: 'ls', env: { 'A=B': 'x' } }, /is not a valid variable name/);
+    assertInvalid(
+      { file: 'ls', env: { CHRONOS_FENCE: '9' } },
+      /^payload\.env\.CHRONOS_FENCE is set by Chronos/,
+    );
   });
 
-  it('has no NUL characters, and a text with one is not shown', () => {
+  it('has no NUL characters, and the error does not show the rejected string', () => {
     for (const payload of [
       ['ls\0'],
       ['ls', 'hush\0'],
@@ -75,20 +78,20 @@ describe('the payload of a shell job [D2]', () => {
       { file: 'ls', cwd: '/\0' },
       { file: 'ls', env: { A: 'hush\0' } },
     ]) {
-      refuses(payload, /without NUL characters/);
-      refuses(payload, /^(?!.*hush)/);
+      assertInvalid(payload, /without NUL characters/);
+      assertInvalid(payload, /^(?!.*hush)/);
     }
-    refuses({ file: 'ls', env: { 'A\0': 'x' } }, /is not a valid variable name/);
+    assertInvalid({ file: 'ls', env: { 'A\0': 'x' } }, /is not a valid variable name/);
   });
 
   it('has no unknown keys', () => {
-    refuses({ fiel: 'ls' }, /^payload\.fiel is not an option \(did you mean 'file'\?\)/);
-    refuses({ file: 'ls', shell: 'ls' }, /^payload\.file cannot be combined with payload\.shell/);
-    refuses({ shell: 'ls', args: ['-la'] }, /^payload\.args cannot be combined with payload\.shell/);
+    assertInvalid({ fiel: 'ls' }, /^payload\.fiel is not an option \(did you mean 'file'\?\)/);
+    assertInvalid({ file: 'ls', shell: 'ls' }, /^payload\.file cannot be combined with payload\.shell/);
+    assertInvalid({ shell: 'ls', args: ['-la'] }, /^payload\.args cannot be combined with payload\.shell/);
   });
 
   it('is rejected with all problems at once', () => {
-    refuses(
+    assertInvalid(
       { file: 7, args: 'x', what: 1 },
       /payload\.file must .*; payload\.args must .*; payload\.what is not/,
     );

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseShellPayload, runShell, type ShellResult } from '../../../../src/handlers/built-in/shell.js';
 import type { JobContext } from '../../../../src/handlers/handler.js';
+import { monotonic, systemClock } from '../../../../src/runtime/system-clock.js';
 import { aJobContext } from '../../../support/handlers/job-context.js';
 import { isDead } from '../../../support/handlers/processes.js';
 
@@ -11,8 +12,8 @@ const PATH = process.env['PATH'];
 const run = (payload: unknown, job: JobContext = aJobContext()): Promise<ShellResult> =>
   runShell(parseShellPayload(payload), job, { PATH });
 
-/** For a shell: waits until the file has something in it. */
-const until = (file: string): string => `while [ ! -s ${file} ]; do sleep 0.02; done`;
+/** A shell command that waits until the file is not empty. */
+const waitForFile = (file: string): string => `while [ ! -s ${file} ]; do sleep 0.02; done`;
 
 describe('runShell [D2]', () => {
   let directory: string;
@@ -39,11 +40,11 @@ describe('runShell [D2]', () => {
     assert.equal(stdout, '$HOME `id` ; id *\n');
   });
 
-  it('runs a text in a shell when that is requested', async () => {
+  it('runs a shell command line when that is requested', async () => {
     assert.equal((await run({ shell: 'printf "a\\nb\\n" | wc -l' })).stdout.trim(), '2');
   });
 
-  it('runs in the given directory', async () => {
+  it('runs in the requested directory', async () => {
     assert.equal((await run({ file: 'pwd', args: ['-P'], cwd: '/' })).stdout, '/\n');
   });
 
@@ -55,7 +56,7 @@ describe('runShell [D2]', () => {
     const command = parseShellPayload({ file: 'env', env: { EXTRA: 'yes', LANG: 'C' } });
     const environment = {
       PATH,
-      HOME: '/home/somebody',
+      HOME: '/home/ada',
       LANG: 'de_DE.UTF-8',
       LC_ALL: 'C',
       TZ: 'UTC',
@@ -69,7 +70,7 @@ describe('runShell [D2]', () => {
       'CHRONOS_FENCE=12',
       'CHRONOS_JOB_ID=report@grün 1',
       'EXTRA=yes',
-      'HOME=/home/somebody',
+      'HOME=/home/ada',
       'LANG=C',
       'LC_ALL=C',
       `PATH=${PATH}`,
@@ -78,7 +79,7 @@ describe('runShell [D2]', () => {
     ]);
   });
 
-  it('passes no empty variables for those that the worker does not have', async () => {
+  it('leaves out variables that the worker does not have', async () => {
     const { stdout } = await runShell({ file: '/usr/bin/env', args: [] }, aJobContext(), {});
     assert.equal(stdout, 'CHRONOS_JOB_ID=job-1\nCHRONOS_FENCE=7\n');
   });
@@ -86,7 +87,7 @@ describe('runShell [D2]', () => {
   describe('with much output', () => {
     const megabytes = 50;
 
-    it('keeps the first part, discards the rest and says so', async () => {
+    it('keeps the first part, discards the rest and logs that', async () => {
       const job = aJobContext();
       const { stdout, cut } = await run(
         { shell: `echo first; head -c ${megabytes}000000 /dev/zero | tr '\\0' x` },
@@ -100,7 +101,7 @@ describe('runShell [D2]', () => {
       ]);
     });
 
-    it('does so for both pipes at once', async () => {
+    it('truncates stdout and stderr independently', async () => {
       const writer = "head -c 3000000 /dev/zero | tr '\\0' x";
       const { stdout, stderr, cut } = await run({ shell: `${writer} & ${writer} >&2; wait` });
       assert.deepEqual([stdout.length, stderr.length, cut], [64 * 1024, 64 * 1024, true]);
@@ -135,7 +136,7 @@ describe('runShell [D2]', () => {
       });
     });
 
-    it('without a password that the command printed', async () => {
+    it('and redacts a password that the command printed', async () => {
       await assert.rejects(run({ shell: 'echo mongodb://me:hush@host/ >&2; exit 1' }), {
         message: /mongodb:\/\/\*\*\*@host/,
       });
@@ -159,8 +160,8 @@ describe('runShell [D2]', () => {
       const file = path.join(directory, 'plain-text');
       await writeFile(file, 'echo hello');
       await chmod(file, 0o644);
-      for (const one of [file, directory]) {
-        await assert.rejects(run([one]), {
+      for (const unexecutable of [file, directory]) {
+        await assert.rejects(run([unexecutable]), {
           code: 'SHELL_FAILED',
           message: /may not execute it.*\(EACCES\)$/,
         });
@@ -176,27 +177,31 @@ describe('runShell [D2]', () => {
   });
 
   describe('when the command leaves processes behind', () => {
+    afterEach(() => (systemClock.monotonic = monotonic));
+
     it('waits a moment for their output', async () => {
+      // Stops the time limit, which a busy machine might exceed.
+      systemClock.monotonic = () => 0;
       const { stdout } = await run({ shell: '(sleep 0.1; echo late) & echo early' });
       assert.equal(stdout, 'early\nlate\n');
     });
 
-    it('ends the remaining ones, whether they hold the pipes or not', async () => {
-      for (const where of ['', '>/dev/null 2>&1']) {
-        const { stdout } = await run({ shell: `sleep 300 ${where} & echo $!` });
-        assert.ok(await isDead(Number(stdout)), `with '${where}'`);
+    it('terminates them, whether they hold the pipes or not', async () => {
+      for (const redirect of ['', '>/dev/null 2>&1']) {
+        const { stdout } = await run({ shell: `sleep 300 ${redirect} & echo $!` });
+        assert.ok(await isDead(Number(stdout)), `with '${redirect}'`);
       }
     });
 
-    it('ends those that ignore SIGTERM', async () => {
+    it('kills those that ignore SIGTERM', async () => {
       const { stdout } = await run({
-        shell: `sh -c 'trap "" TERM; echo $$ | tee deaf; while :; do sleep 1; done' & ${until('deaf')}`,
+        shell: `sh -c 'trap "" TERM; echo $$ | tee pid; while :; do sleep 1; done' & ${waitForFile('pid')}`,
         cwd: directory,
       });
       assert.ok(await isDead(Number(stdout)));
     });
 
-    it('ends them also when the command has failed', async () => {
+    it('terminates them also when the command has failed', async () => {
       const error = await run({ shell: 'sleep 300 & echo $! >&2; exit 1' }).catch(
         (thrown: unknown) => thrown as Error,
       );
@@ -206,7 +211,7 @@ describe('runShell [D2]', () => {
 
     it('does not wait for a daemon that has left the group', async () => {
       const { stdout } = await run({
-        shell: `setsid sh -c 'echo $$ | tee daemon; exec sleep 300' & ${until('daemon')}`,
+        shell: `setsid sh -c 'echo $$ | tee daemon; exec sleep 300' & ${waitForFile('daemon')}`,
         cwd: directory,
       });
       const daemon = Number(stdout);
@@ -222,7 +227,7 @@ describe('runShell [D2]', () => {
     assert.equal(process.listenerCount('exit'), before);
   });
 
-  it('starts nothing for a job whose signal is aborted', async () => {
+  it('starts nothing for a job whose signal is already aborted', async () => {
     const file = path.join(directory, 'never');
     const reason = new Error('too late');
     await assert.rejects(run(['touch', file], aJobContext({ signal: AbortSignal.abort(reason) })), reason);

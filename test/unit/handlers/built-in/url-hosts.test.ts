@@ -15,7 +15,7 @@ describe('the hosts that urlHandler may reach [D2]', () => {
   beforeEach(async () => (server = await serve((_, response) => response.end('inside'))));
   afterEach(closeServers);
 
-  /** Every way to write the host of the server, or of others that are not public. */
+  /** Every way to write the address of this server, or of others that are not public. */
   const spellings = [
     ...['127.0.0.1', '127.0.0.1.', '127.1', '127.0.1', '2130706433', '0x7f000001', '0x7f.1', '0177.0.0.1'],
     ...['017700000001', '127.0.0.01', '0x7F.0x0.0x0.0x1', '%31%32%37.0.0.1', '①②⑦.0.0.1', '127。0。0。1'],
@@ -67,7 +67,7 @@ describe('the hosts that urlHandler may reach [D2]', () => {
   });
 
   describe('guardedLookup', () => {
-    const ask = (all: boolean, ...hosts: string[]): Promise<string | LookupAddress[]> =>
+    const lookup = (all: boolean, ...hosts: string[]): Promise<string | LookupAddress[]> =>
       new Promise((resolve, reject) => {
         guardedLookup(new HostAllowlist(hosts))('localhost', { all }, (error, address) => {
           if (error === null) resolve(address);
@@ -76,9 +76,9 @@ describe('the hosts that urlHandler may reach [D2]', () => {
       });
 
     it('returns one address or all of them, as requested', async () => {
-      assert.equal(await ask(false, '127.0.0.1'), '127.0.0.1');
-      assert.deepEqual(await ask(true, '127.0.0.1'), [{ address: '127.0.0.1', family: 4 }]);
-      for (const all of [true, false]) await assert.rejects(ask(all), { code: 'URL_REFUSED' });
+      assert.equal(await lookup(false, '127.0.0.1'), '127.0.0.1');
+      assert.deepEqual(await lookup(true, '127.0.0.1'), [{ address: '127.0.0.1', family: 4 }]);
+      for (const all of [true, false]) await assert.rejects(lookup(all), { code: 'URL_REFUSED' });
     });
   });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { parseUrlPayload } from '../../../../src/handlers/built-in/url-payload.js';
 
 const url = 'https://example.com/';
-const refuses = (payload: unknown, message: RegExp): void =>
+const assertInvalid = (payload: unknown, message: RegExp): void =>
   assert.throws(() => parseUrlPayload(payload), { code: 'INVALID_PAYLOAD', message });
 
 describe('the payload of a url job [D2]', () => {
@@ -32,9 +32,9 @@ describe('the payload of a url job [D2]', () => {
   it('may have a body that is sent as JSON', () => {
     const at = new Date('2026-01-01T00:00:00Z');
     for (const body of [{ a: [1, null, { at }] }, [], 0, false]) {
-      const read = parseUrlPayload({ url, method: 'PUT', body });
-      assert.equal(read.body, JSON.stringify(body));
-      assert.deepEqual(read.headers, { 'content-type': 'application/json' });
+      const parsed = parseUrlPayload({ url, method: 'PUT', body });
+      assert.equal(parsed.body, JSON.stringify(body));
+      assert.deepEqual(parsed.headers, { 'content-type': 'application/json' });
     }
     const typed = parseUrlPayload({
       url,
@@ -50,19 +50,19 @@ describe('the payload of a url job [D2]', () => {
   });
 
   it('may have user and password, which become a header', () => {
-    const read = parseUrlPayload('https://me:p%40ss%zz@example.com/a');
-    assert.equal(read.url.href, 'https://example.com/a');
+    const parsed = parseUrlPayload('https://me:p%40ss%zz@example.com/a');
+    assert.equal(parsed.url.href, 'https://example.com/a');
     const credentials = Buffer.from('me:p@ss%zz').toString('base64');
-    assert.deepEqual(read.headers, { authorization: `Basic ${credentials}` });
-    const given = parseUrlPayload({
+    assert.deepEqual(parsed.headers, { authorization: `Basic ${credentials}` });
+    const explicit = parseUrlPayload({
       url: 'https://me:x@example.com/',
       headers: { Authorization: 'Bearer y' },
     });
-    assert.deepEqual(given.headers, { authorization: 'Bearer y' });
+    assert.deepEqual(explicit.headers, { authorization: 'Bearer y' });
   });
 
   it('has only http and https URLs', () => {
-    for (const one of [
+    for (const invalid of [
       'ftp://a/',
       'file:///etc/passwd',
       'gopher://a',
@@ -70,46 +70,54 @@ describe('the payload of a url job [D2]', () => {
       'javascript:1',
       'ws://a/',
     ]) {
-      refuses(
-        one,
+      assertInvalid(
+        invalid,
         /^payload\.url must be a URL that starts with http:\/\/ or https:\/\/, got a URL that starts/,
       );
     }
-    for (const one of ['', '/path', 'example.com', 'http://', 'http://[fe80::1%25eth0]/', 'http://a b/']) {
-      refuses(one, /got a string that is not a URL/);
+    for (const invalid of [
+      '',
+      '/path',
+      'example.com',
+      'http://',
+      'http://[fe80::1%25eth0]/',
+      'http://a b/',
+    ]) {
+      assertInvalid(invalid, /got a string that is not a URL/);
     }
-    refuses({ url: 7 }, /got a value of type number/);
-    refuses({ method: 'GET' }, /^payload\.url is missing/);
-    for (const payload of [null, undefined, 7, [], [url]]) refuses(payload, /^payload must be an object/);
+    assertInvalid({ url: 7 }, /got a value of type number/);
+    assertInvalid({ method: 'GET' }, /^payload\.url is missing/);
+    for (const payload of [null, undefined, 7, [], [url]])
+      assertInvalid(payload, /^payload must be an object/);
   });
 
-  it('is never shown with its credentials', () => {
-    for (const one of [
+  it('never appears in an error with its credentials', () => {
+    for (const invalid of [
       'ftp://me:hush@a/?hush',
       'http://me:hush@a b/?hush',
       { url: 'https://me:hush@', hush: 1 },
     ]) {
       assert.throws(
-        () => parseUrlPayload(one),
+        () => parseUrlPayload(invalid),
         (error: Error) => !error.message.replace('payload.hush', '').includes('hush'),
       );
     }
   });
 
-  it('has only methods of requests', () => {
+  it('has one of the supported methods', () => {
     for (const method of ['CONNECT', 'TRACE', 'get it', '', 7]) {
-      refuses({ url, method }, /^payload\.method must be one of GET, HEAD/);
+      assertInvalid({ url, method }, /^payload\.method must be one of GET, HEAD/);
     }
   });
 
   it('has a body only where one can be sent', () => {
     for (const method of ['GET', 'HEAD', undefined])
-      refuses({ url, method, body: 'x' }, /^payload\.body cannot be sent/);
-    refuses({ url, method: 'POST', body: { a: () => 1 } }, /^payload\.body\.a is a function/);
-    refuses({ url, method: 'POST', body: 1n }, /^payload\.body is a bigint/);
+      assertInvalid({ url, method, body: 'x' }, /^payload\.body cannot be sent/);
+    assertInvalid({ url, method: 'POST', body: { a: () => 1 } }, /^payload\.body\.a is a function/);
+    assertInvalid({ url, method: 'POST', body: 1n }, /^payload\.body is a bigint/);
   });
 
-  it('has no headers of the connection or of Chronos', () => {
+  it('cannot set headers of the connection or of Chronos', () => {
     for (const name of [
       ...[
         'Host',
@@ -123,32 +131,32 @@ describe('the payload of a url job [D2]', () => {
       ],
       ...['Proxy-Connection', 'expect'],
     ]) {
-      refuses(
+      assertInvalid(
         { url, headers: { [name]: 'x' } },
         new RegExp(`^payload\\.headers\\.${name} is set by the connection`),
       );
     }
     for (const name of ['Idempotency-Key', 'x-chronos-fence']) {
-      refuses({ url, headers: { [name]: 'x' } }, /is set by Chronos/);
+      assertInvalid({ url, headers: { [name]: 'x' } }, /is set by Chronos/);
     }
   });
 
   it('has no invalid headers', () => {
-    refuses({ url, headers: { a: 'x\r\nhost: b' } }, /^payload\.headers\.a is not a valid header/);
-    refuses({ url, headers: { a: '€' } }, /is not a valid header/);
-    refuses({ url, headers: { 'a b': 'x' } }, /is not a valid header/);
-    refuses({ url, headers: { '': 'x' } }, /is not a valid header/);
-    refuses({ url, headers: { a: 7 } }, /^payload\.headers\.a must be a string/);
-    refuses({ url, headers: ['a'] }, /^payload\.headers must be an object of strings/);
-    refuses({ url, headers: { a: 'x', A: 'y' } }, /has the same name in upper and lower case/);
+    assertInvalid({ url, headers: { a: 'x\r\nhost: b' } }, /^payload\.headers\.a is not a valid header/);
+    assertInvalid({ url, headers: { a: '€' } }, /is not a valid header/);
+    assertInvalid({ url, headers: { 'a b': 'x' } }, /is not a valid header/);
+    assertInvalid({ url, headers: { '': 'x' } }, /is not a valid header/);
+    assertInvalid({ url, headers: { a: 7 } }, /^payload\.headers\.a must be a string/);
+    assertInvalid({ url, headers: ['a'] }, /^payload\.headers must be an object of strings/);
+    assertInvalid({ url, headers: { a: 'x', A: 'y' } }, /has the same name in upper and lower case/);
   });
 
   it('expects only statuses that a final response can have', () => {
     for (const expect of [[], 200, [99], [101], [600], ['200'], [200.5]])
-      refuses({ url, expect }, /^payload\.expect/);
+      assertInvalid({ url, expect }, /^payload\.expect/);
   });
 
   it('has no unknown keys', () => {
-    refuses({ url, mehtod: 'POST' }, /^payload\.mehtod is not an option \(did you mean 'method'\?\)/);
+    assertInvalid({ url, mehtod: 'POST' }, /^payload\.mehtod is not an option \(did you mean 'method'\?\)/);
   });
 });

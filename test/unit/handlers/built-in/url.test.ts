@@ -9,9 +9,9 @@ import { signal } from '../../../support/events.js';
 import { aJobContext } from '../../../support/handlers/job-context.js';
 import { closeServers, serve, type TestServer } from '../../../support/handlers/http-server.js';
 
-const here = urlHandler({ hosts: ['127.0.0.1'] });
+const handler = urlHandler({ hosts: ['127.0.0.1'] });
 const run = async (payload: unknown, job: JobContext = aJobContext()): Promise<UrlResult> =>
-  (await here(payload, job)) as UrlResult;
+  (await handler(payload, job)) as UrlResult;
 const failureOf = async (payload: unknown): Promise<ChronosError> => {
   const error = await run(payload).catch((thrown: unknown) => thrown);
   assert.ok(error instanceof ChronosError);
@@ -34,7 +34,7 @@ describe('urlHandler [D2]', () => {
     });
   });
 
-  it('sends its name and the id of the job', async () => {
+  it('sends its user agent, and the id and fence of the job', async () => {
     const { url, requests } = await serve(greet);
     await run(`${url}/path?query=1`, aJobContext({ id: 'report@1', fence: 12 }));
     const [{ method, path, headers }] = requests as [TestServer['requests'][0]];
@@ -84,19 +84,19 @@ describe('urlHandler [D2]', () => {
   it('rejects malformed payloads', () =>
     assert.rejects(run({ url: 'ftp://a/' }), { code: 'INVALID_PAYLOAD' }));
 
-  describe('and the status', () => {
-    const answering = (status: number, body = ''): Promise<TestServer> =>
+  describe('depending on the status', () => {
+    const serveStatus = (status: number, body = ''): Promise<TestServer> =>
       serve((_, response) => response.writeHead(status).end(body));
 
     it('succeeds with 200 to 299', async () => {
       for (const status of [200, 204, 299]) {
-        const { url } = await answering(status);
+        const { url } = await serveStatus(status);
         assert.equal((await run(url)).status, status);
       }
     });
 
-    it('fails with all others and shows the start of the body without secrets', async () => {
-      const { url } = await answering(503, `try later at http://me:hush@host/ ${'x'.repeat(2000)}`);
+    it('fails with any other and shows the start of the body without secrets', async () => {
+      const { url } = await serveStatus(503, `try later at http://me:hush@host/ ${'x'.repeat(2000)}`);
       const { code, message } = await failureOf(`${url.replace('://', '://me:hush@')}/path?token=hush`);
       assert.equal(code, 'URL_FAILED');
       assert.ok(
@@ -105,15 +105,15 @@ describe('urlHandler [D2]', () => {
       assert.ok(message.length < 700);
       assert.ok(!message.includes('hush'));
       assert.match(
-        (await failureOf((await answering(404)).url)).message,
+        (await failureOf((await serveStatus(404)).url)).message,
         /returned 404,.*; the body is empty$/,
       );
     });
 
-    it('succeeds only with what the payload expects', async () => {
-      const gone = await answering(410, 'gone');
+    it('succeeds only with a status that the payload expects', async () => {
+      const gone = await serveStatus(410, 'gone');
       assert.equal((await run({ url: gone.url, expect: [200, 410] })).body, 'gone');
-      const { url } = await answering(200);
+      const { url } = await serveStatus(200);
       assert.match(
         (await failureOf({ url, expect: [201, 202] })).message,
         /returned 200, expected 201, 202;/,
@@ -129,19 +129,19 @@ describe('urlHandler [D2]', () => {
       assert.ok(body.startsWith('first x'));
     });
 
-    it('disconnects from a server that does not stop', async () => {
-      const hungUp = signal();
+    it('disconnects from a server that never stops sending', async () => {
+      const disconnected = signal();
       const { url } = await serve((_, response) => {
         const chunk = 'x'.repeat(64 * 1024);
         const write = (): void => {
           while (!response.destroyed && response.write(chunk));
         };
-        response.on('drain', write).on('close', hungUp.fire);
+        response.on('drain', write).on('close', disconnected.fire);
         write();
       });
       const { body, cut } = await run(url);
       assert.deepEqual([body.length, cut], [64 * 1024, true]);
-      await hungUp.promise;
+      await disconnected.promise;
     });
   });
 
@@ -162,7 +162,7 @@ describe('urlHandler [D2]', () => {
       }
     });
 
-    it('fails the fourth time', async () => {
+    it('fails after three redirects', async () => {
       const { url, requests } = await chain();
       const { code, message } = await failureOf(`${url}/4`);
       assert.equal(code, 'URL_FAILED');
@@ -173,7 +173,7 @@ describe('urlHandler [D2]', () => {
       );
     });
 
-    it('fails in a cycle', async () => {
+    it('fails for a redirect cycle', async () => {
       const { url } = await serve((_, response) => response.writeHead(301, { location: '/' }).end());
       assert.match((await failureOf(url)).message, /at most 3 redirects/);
     });
@@ -197,7 +197,7 @@ describe('urlHandler [D2]', () => {
       }
     });
 
-    it('keeps credentials for the same origin, drops them for another, and sends the job to both', async () => {
+    it('keeps credentials for the same origin, drops them for another, and sends the job id to both', async () => {
       const other = await serve(greet);
       const { url, requests } = await serve((request, response) => {
         const location = request.url === '/start' ? '/middle' : `${other.url}/end`;
@@ -222,11 +222,11 @@ describe('urlHandler [D2]', () => {
       ]);
     });
 
-    it('does not follow a redirect that was expected or leads nowhere', async () => {
+    it('does not follow a redirect that the payload expects or that has no location', async () => {
       const { url } = await chain();
       assert.equal((await run({ url: `${url}/2`, expect: [302] })).body, 'moved');
-      const nowhere = await serve((_, response) => response.writeHead(302).end());
-      assert.match((await failureOf(nowhere.url)).message, /returned 302/);
+      const withoutLocation = await serve((_, response) => response.writeHead(302).end());
+      assert.match((await failureOf(withoutLocation.url)).message, /returned 302/);
     });
 
     it('checks every host again', async () => {
@@ -276,11 +276,11 @@ describe('urlHandler [D2]', () => {
     it('fails when the server does not speak HTTP', async () => {
       const { url } = await serve(greet);
       assert.match((await failureOf(url.replace('http:', 'https:'))).message, /^GET https:.*did not respond/);
-      for (const words of [
+      for (const reply of [
         '220 mail ready\r\n',
         'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n',
       ]) {
-        const server = createTcpServer((socket) => socket.on('error', () => undefined).end(words));
+        const server = createTcpServer((socket) => socket.on('error', () => undefined).end(reply));
         server.listen(0, '127.0.0.1');
         await once(server, 'listening');
         const { port } = server.address() as AddressInfo;
@@ -293,26 +293,26 @@ describe('urlHandler [D2]', () => {
   describe('when aborted', () => {
     const reason = new Error('cancelled');
 
-    it('sends nothing for a job whose signal is aborted', async () => {
+    it('sends nothing for a job whose signal is already aborted', async () => {
       const { url, requests } = await serve(greet);
       await assert.rejects(run(url, aJobContext({ signal: AbortSignal.abort(reason) })), reason);
       assert.deepEqual(requests, []);
     });
 
-    it('disconnects while it waits for the response and in the middle of the body', async () => {
-      for (const begin of [undefined, 'half'] as const) {
+    it('disconnects while it waits for the response, and in the middle of the body', async () => {
+      for (const firstChunk of [undefined, 'half'] as const) {
         const control = new AbortController();
-        const [asked, hungUp] = [signal(), signal()];
+        const [requested, disconnected] = [signal(), signal()];
         const { url } = await serve((_, response) => {
-          response.on('close', hungUp.fire);
-          if (begin !== undefined) response.write(begin);
-          asked.fire();
+          response.on('close', disconnected.fire);
+          if (firstChunk !== undefined) response.write(firstChunk);
+          requested.fire();
         });
         const running = run(url, aJobContext({ signal: control.signal }));
-        await asked.promise;
+        await requested.promise;
         control.abort(reason);
         await assert.rejects(running, reason);
-        await hungUp.promise;
+        await disconnected.promise;
       }
     });
   });

@@ -1,40 +1,23 @@
 import assert from 'node:assert/strict';
-import { inspect } from 'node:util';
 import fc from 'fast-check';
-import { type ScheduleBuilder, Scheduler, type SchedulerOptions } from '../../../../src/index.js';
+import {
+  aBuilder,
+  aScheduler,
+  assertNextRuns,
+  callMethod,
+  formatCall,
+  formatRuns,
+  FROM,
+  type Build,
+  type Call,
+} from '../../../support/schedule-builder.js';
 
-type Call = readonly [method: string, ...args: unknown[]];
-type Build = (builder: ScheduleBuilder<unknown>) => ScheduleBuilder<unknown>;
-
-/** A Thursday. */
-const FROM = '2026-01-01T00:00:00Z';
-
-function aScheduler(options: Partial<SchedulerOptions> = {}): Scheduler {
-  return new Scheduler({ uri: 'mongodb://unused/app', ...options });
-}
-
-function aBuilder(options: Partial<SchedulerOptions> = {}): ScheduleBuilder<unknown> {
-  return aScheduler(options).schedule('work', () => undefined);
-}
-
-function call(builder: ScheduleBuilder<unknown>, [method, ...args]: Call): unknown {
-  return (builder as unknown as Record<string, (...args: unknown[]) => unknown>)[method]!(...args);
-}
-
-function show([method, ...args]: Call): string {
-  return `${method}(${args.map((argument) => inspect(argument)).join(', ')})`;
-}
-
-function texts(runs: readonly Date[]): string[] {
-  return runs.map((at) => at.toISOString().slice(0, 19));
-}
-
-/** The next runs, or the code of the error that there is instead. */
-function comesTo(calls: readonly Call[]): string[] | string {
+/** The next runs after these calls, or the code of the error that one of them threw. */
+function resultOf(calls: readonly Call[]): string[] | string {
   const builder = aBuilder();
   try {
-    for (const one of calls) call(builder, one);
-    return texts(builder.nextRuns(6, FROM));
+    for (const one of calls) callMethod(builder, one);
+    return formatRuns(builder.nextRuns(6, FROM));
   } catch (error) {
     return String((error as { code?: unknown }).code);
   }
@@ -91,13 +74,8 @@ describe('ScheduleBuilder', () => {
       ],
     ];
     for (const [title, build, expected] of REPLACES) {
-      it(`replaces a value that the frequency left open: ${title} [J3]`, () => {
-        const runs = texts(build(aBuilder()).nextRuns(expected.length, FROM));
-        assert.deepEqual(
-          runs,
-          expected.map((at) => `2026-${at}`),
-        );
-      });
+      it(`replaces a value that the frequency left open: ${title} [J3]`, () =>
+        assertNextRuns(build, expected));
     }
 
     const NARROWS: [string, Build, string[]][] = [
@@ -136,16 +114,10 @@ describe('ScheduleBuilder', () => {
       ['daysOfWeek([0, 1]).weekdays()', (b) => b.daily().daysOfWeek([0, 1]).weekdays(), ['01-05T00:00:00']],
     ];
     for (const [title, build, expected] of NARROWS) {
-      it(`narrows a value that was set: ${title} [J3]`, () => {
-        const runs = texts(build(aBuilder()).nextRuns(expected.length, FROM));
-        assert.deepEqual(
-          runs,
-          expected.map((at) => `2026-${at}`),
-        );
-      });
+      it(`narrows a value that was set: ${title} [J3]`, () => assertNextRuns(build, expected));
     }
 
-    const SAID: [string, Build][] = [
+    const CONTRADICTIONS: [string, Build][] = [
       ["dailyAt('02:30').hours(9)", (b) => b.dailyAt('02:30').hours(9)],
       ["cron('0 9 * * *').minutes(30)", (b) => b.cron('0 9 * * *').minutes(30)],
       ["cron('0 0 9 * * *').seconds(30)", (b) => b.cron('0 0 9 * * *').seconds(30)],
@@ -155,8 +127,8 @@ describe('ScheduleBuilder', () => {
       ['lastDayOfMonth().days(1)', (b) => b.lastDayOfMonth().days(1)],
       ['fields({ hours: 2 }).hours(3)', (b) => b.fields({ hours: 2 }).hours(3)],
     ];
-    for (const [title, build] of SAID) {
-      it(`does not replace a time that was set, so that nothing is left: ${title} [J3]`, () => {
+    for (const [title, build] of CONTRADICTIONS) {
+      it(`does not replace a time that was set, and the schedule never runs: ${title} [J3]`, () => {
         assert.throws(() => build(aBuilder()).nextRuns(1, FROM), {
           code: 'SCHEDULE_NEVER_RUNS',
           message: /^schedule 'work' never runs: .* has no occurrence within five years/,
@@ -175,13 +147,7 @@ describe('ScheduleBuilder', () => {
       ['weekends().hours(10)', (b) => b.weekends().hours(10), ['01-03T10:00:00', '01-04T10:00:00']],
     ];
     for (const [title, build, expected] of ALONE) {
-      it(`without a frequency sets one: ${title} [J3]`, () => {
-        const runs = texts(build(aBuilder()).nextRuns(expected.length, FROM));
-        assert.deepEqual(
-          runs,
-          expected.map((at) => `2026-${at}`),
-        );
-      });
+      it(`without a frequency sets one: ${title} [J3]`, () => assertNextRuns(build, expected));
     }
 
     it('that contradicts another is rejected at once [J3]', () => {
@@ -199,17 +165,17 @@ describe('ScheduleBuilder', () => {
         (b) => b.daysOfWeek(7).sundays(),
         (b) => b.daysOfWeek([6, 7]).daysOfWeek([0, 1]),
       ] as Build[])
-        assert.deepEqual(texts(build(aBuilder()).nextRuns(1, FROM)), SUNDAY);
+        assert.deepEqual(formatRuns(build(aBuilder()).nextRuns(1, FROM)), SUNDAY);
     });
 
-    it('between can be called twice: both apply, in either order [B10]', () => {
-      const [early, late] = [
+    it('between() can be called twice: both ranges apply, in either order [B10]', () => {
+      const [morning, midday] = [
         ['between', '08:00', '12:00'],
         ['between', '10:00', '14:00'],
       ] as const;
       const base = ['hourly'] as const;
-      const one = comesTo([base, early, late]);
-      assert.deepEqual(one, comesTo([base, late, early]));
+      const one = resultOf([base, morning, midday]);
+      assert.deepEqual(one, resultOf([base, midday, morning]));
       assert.deepEqual(one.slice(0, 4), [
         '2026-01-01T10:00:00',
         '2026-01-01T11:00:00',
@@ -227,14 +193,14 @@ describe('ScheduleBuilder', () => {
       ];
       for (const one of narrowing) {
         const builder = aBuilder();
-        call(builder, one);
+        callMethod(builder, one);
         assert.throws(
           () => builder.nextRuns(1),
           (error: Error & { code?: string }) => {
             assert.equal(error.code, 'INVALID_SCHEDULE');
             assert.match(error.message, new RegExp(one[0]));
             assert.match(error.message, /how often/);
-            assert.match(error.message, /'work'/, 'says where');
+            assert.match(error.message, /'work'/);
             return true;
           },
         );
@@ -278,7 +244,8 @@ describe('ScheduleBuilder', () => {
     ];
 
     it('gives the same result for constraints before and after the base [J3] [D4]', () => {
-      const said = fc
+      let withRuns = 0;
+      const shuffledCalls = fc
         .tuple(fc.constantFrom(...BASES), fc.subarray(CONSTRAINTS, { minLength: 1, maxLength: 5 }))
         .chain(([base, constraints]) => {
           const calls = [base, ...constraints];
@@ -288,11 +255,14 @@ describe('ScheduleBuilder', () => {
           );
         });
       fc.assert(
-        fc.property(said, ([calls, shuffled]) => {
-          assert.deepEqual(comesTo(shuffled), comesTo(calls), shuffled.map(show).join('.'));
+        fc.property(shuffledCalls, ([calls, shuffled]) => {
+          const expected = resultOf(calls);
+          if (Array.isArray(expected) && expected.length > 0) withRuns++;
+          assert.deepEqual(resultOf(shuffled), expected, shuffled.map(formatCall).join('.'));
         }),
         { seed: 20_260_101, numRuns: 300 },
       );
+      assert.ok(withRuns > 100, `only ${withRuns} of 300 have runs`);
     });
 
     it('gives the same result for every order of four constraints around a base [J3]', () => {
@@ -303,7 +273,7 @@ describe('ScheduleBuilder', () => {
         ['months', [1, 2]],
         ['minutes', 30],
       ];
-      const expected = comesTo(calls);
+      const expected = resultOf(calls);
       assert.deepEqual(expected.slice(0, 3), [
         '2026-01-01T09:30:00',
         '2026-01-01T17:30:00',
@@ -311,7 +281,8 @@ describe('ScheduleBuilder', () => {
       ]);
       const orders = permutations(calls);
       assert.equal(orders.length, 120);
-      for (const order of orders) assert.deepEqual(comesTo(order), expected, order.map(show).join('.'));
+      for (const order of orders)
+        assert.deepEqual(resultOf(order), expected, order.map(formatCall).join('.'));
     });
 
     it('accepts run settings before and after the rule [J3]', () => {
@@ -327,7 +298,7 @@ describe('ScheduleBuilder', () => {
         permutations(calls).map((order) => {
           const scheduler = aScheduler();
           const builder = scheduler.schedule('work', () => undefined);
-          for (const one of order) call(builder, one);
+          for (const one of order) callMethod(builder, one);
           return scheduler.getDefinitions()[0]!.hash;
         }),
       );
@@ -337,14 +308,18 @@ describe('ScheduleBuilder', () => {
     it('uses the last frequency as the base, whatever kind the previous one was [J2]', () => {
       for (const first of BASES) {
         for (const last of BASES)
-          assert.deepEqual(comesTo([first, last]), comesTo([last]), `${show(first)}.${show(last)}`);
+          assert.deepEqual(
+            resultOf([first, last]),
+            resultOf([last]),
+            `${formatCall(first)}.${formatCall(last)}`,
+          );
       }
     });
 
     it('keeps the constraints when the base changes [J2]', () => {
       assert.deepEqual(
-        comesTo([['daily'], ['hours', 9], ['everyThirtyMinutes']]),
-        comesTo([['everyThirtyMinutes'], ['hours', 9]]),
+        resultOf([['daily'], ['hours', 9], ['everyThirtyMinutes']]),
+        resultOf([['everyThirtyMinutes'], ['hours', 9]]),
       );
     });
   });

@@ -1,14 +1,21 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { FREQUENCIES, WEEKDAYS } from '../../../../src/domain/calendar/frequencies.js';
-import { type ScheduleBuilder, Scheduler, type SchedulerOptions } from '../../../../src/index.js';
+import type { ScheduleBuilder, Scheduler } from '../../../../src/index.js';
 import { ScheduleBuilder as BuilderClass } from '../../../../src/schedules/definition/builder.js';
 import { ManualClock } from '../../../support/manual-clock.js';
+import {
+  aBuilder,
+  aScheduler,
+  callMethod,
+  formatCall,
+  formatRuns,
+  FROM,
+  type Build,
+  type Call,
+} from '../../../support/schedule-builder.js';
 
-type Call = readonly [method: string, ...args: unknown[]];
-type Build = (builder: ScheduleBuilder<unknown>) => ScheduleBuilder<unknown>;
-
-/** For the helpers that take some. */
+/** Of the frequency methods that require some. */
 const ARGUMENTS: Record<string, unknown[]> = {
   everyXMinutes: [5],
   hourlyAt: [15],
@@ -17,29 +24,6 @@ const ARGUMENTS: Record<string, unknown[]> = {
   monthlyOn: [15],
   yearlyOn: [6],
 };
-
-/** A Thursday. */
-const FROM = '2026-01-01T00:00:00Z';
-
-function aScheduler(options: Partial<SchedulerOptions> = {}): Scheduler {
-  return new Scheduler({ uri: 'mongodb://unused/app', ...options });
-}
-
-function aBuilder(options: Partial<SchedulerOptions> = {}): ScheduleBuilder<unknown> {
-  return aScheduler(options).schedule('work', () => undefined);
-}
-
-function call(builder: ScheduleBuilder<unknown>, [method, ...args]: Call): unknown {
-  return (builder as unknown as Record<string, (...args: unknown[]) => unknown>)[method]!(...args);
-}
-
-function show([method, ...args]: Call): string {
-  return `${method}(${args.map((argument) => inspect(argument)).join(', ')})`;
-}
-
-function texts(runs: readonly Date[]): string[] {
-  return runs.map((at) => at.toISOString().slice(0, 19));
-}
 
 describe('ScheduleBuilder', () => {
   describe('nextRuns()', () => {
@@ -50,21 +34,21 @@ describe('ScheduleBuilder', () => {
 
     it('starts now, by the clock of the scheduler [B10] [J16]', () => {
       const clock = new ManualClock('2031-05-05T12:00:30Z');
-      assert.deepEqual(texts(aBuilder({ clock }).everyMinute().nextRuns(1)), ['2031-05-05T12:01:00']);
+      assert.deepEqual(formatRuns(aBuilder({ clock }).everyMinute().nextRuns(1)), ['2031-05-05T12:01:00']);
     });
 
     it('checks with the clock of the scheduler whether the rule ever matches [J16]', () => {
       const clock = new ManualClock('2020-01-01T00:00:00Z');
       const builder = aBuilder({ clock }).fields({ minutes: 0, hours: 0, mday: 1, mon: 3, year: 2020 });
-      assert.deepEqual(texts(builder.nextRuns(2)), ['2020-03-01T00:00:00']);
+      assert.deepEqual(formatRuns(builder.nextRuns(2)), ['2020-03-01T00:00:00']);
     });
 
-    it('accepts dates and texts, texts without a zone in the time zone of the application [B10] [D12]', () => {
+    it('accepts dates and strings; a string without a zone is in the time zone of the application [B10] [D12]', () => {
       const builder = aBuilder({ timezone: 'Asia/Tokyo' }).hourly();
       const expected = ['2026-01-01T03:00:00'];
-      assert.deepEqual(texts(builder.nextRuns(1, new Date('2026-01-01T02:30:00Z'))), expected);
-      assert.deepEqual(texts(builder.nextRuns(1, '2026-01-01T02:30:00Z')), expected);
-      assert.deepEqual(texts(builder.nextRuns(1, '2026-01-01 11:30')), expected);
+      assert.deepEqual(formatRuns(builder.nextRuns(1, new Date('2026-01-01T02:30:00Z'))), expected);
+      assert.deepEqual(formatRuns(builder.nextRuns(1, '2026-01-01T02:30:00Z')), expected);
+      assert.deepEqual(formatRuns(builder.nextRuns(1, '2026-01-01 11:30')), expected);
       assert.deepEqual(builder.nextRuns(0, FROM), []);
     });
 
@@ -95,8 +79,8 @@ describe('ScheduleBuilder', () => {
     });
   });
 
-  describe('after it was read', () => {
-    const SAYING: Call[] = [
+  describe('after its definition was read', () => {
+    const SETTERS: Call[] = [
       ...Object.keys(FREQUENCIES).map((name): Call => [name, ...(ARGUMENTS[name] ?? [])]),
       ...Object.keys(WEEKDAYS).map((name): Call => [name]),
       ['named', 'other'],
@@ -139,32 +123,32 @@ describe('ScheduleBuilder', () => {
       ['onError', () => undefined],
       ['after', () => undefined],
     ];
-    const READING = ['freeze', 'nextRuns', 'delay', 'at', 'dispatch'];
+    const READERS = ['freeze', 'nextRuns', 'delay', 'at', 'dispatch'];
     const INTERNAL = ['constructor'];
 
-    it('has every method in this list [D1]', () => {
+    it('has no other methods than those listed here [D1]', () => {
       const all = Object.getOwnPropertyNames(BuilderClass.prototype);
-      const listed = [...SAYING.map(([name]) => name), ...READING, ...INTERNAL];
+      const listed = [...SETTERS.map(([name]) => name), ...READERS, ...INTERNAL];
       assert.deepEqual([...new Set(listed)].sort(), all.sort());
     });
 
-    for (const one of SAYING) {
-      it(`rejects ${show(one)} with the name of the definition [D1]`, () => {
+    for (const one of SETTERS) {
+      it(`rejects ${formatCall(one)} with the name of the definition [D1]`, () => {
         const builder = aBuilder();
         builder.nextRuns(1);
-        assert.throws(() => call(builder, one), {
+        assert.throws(() => callMethod(builder, one), {
           code: 'SCHEDULE_FROZEN',
           message: /^\w+\(\): the definition 'work' is in use and can no longer be changed/,
         });
       });
 
-      it(`returned the builder from ${show(one)} before [D1]`, () => {
+      it(`returns the builder from ${formatCall(one)} before that [D1]`, () => {
         const builder = aBuilder();
-        assert.equal(call(builder, one), builder);
+        assert.equal(callMethod(builder, one), builder);
       });
     }
 
-    it('rejects a call that would be rejected for another reason, too [D1]', () => {
+    it('rejects a call with invalid arguments for the same reason [D1]', () => {
       const calls: Call[] = [
         ['tuesdays'],
         ['hours', 99],
@@ -178,7 +162,7 @@ describe('ScheduleBuilder', () => {
       for (const one of calls) {
         const builder = aBuilder().mondays();
         builder.nextRuns(1);
-        assert.throws(() => call(builder, one), { code: 'SCHEDULE_FROZEN' }, show(one));
+        assert.throws(() => callMethod(builder, one), { code: 'SCHEDULE_FROZEN' }, formatCall(one));
       }
     });
 
@@ -198,10 +182,10 @@ describe('ScheduleBuilder', () => {
       });
     }
 
-    it('stays open when the read was rejected [D1]', () => {
+    it('can still be changed when the read was rejected [D1]', () => {
       const builder = aBuilder().dailyAt('02:30').hours(9);
       assert.throws(() => builder.nextRuns(1), { code: 'SCHEDULE_NEVER_RUNS' });
-      assert.deepEqual(texts(builder.daily().nextRuns(1, FROM)), ['2026-01-01T09:00:00']);
+      assert.deepEqual(formatRuns(builder.daily().nextRuns(1, FROM)), ['2026-01-01T09:00:00']);
     });
   });
 
@@ -292,8 +276,8 @@ describe('ScheduleBuilder', () => {
       [['everyMinute', 0], /^everyMinute\(\)(\[\d\])? must be a whole number from 1 to 59, got 0/],
     ];
     for (const [one, message] of WRONG) {
-      it(`${show(one)} [D5]`, () => {
-        assert.throws(() => call(aBuilder(), one), {
+      it(`${formatCall(one)} [D5]`, () => {
+        assert.throws(() => callMethod(aBuilder(), one), {
           name: 'ChronosError',
           code: 'INVALID_SCHEDULE',
           message,
@@ -303,12 +287,14 @@ describe('ScheduleBuilder', () => {
 
     for (const base of ['cron', 'fields', 'symbol', 'every'] as const) {
       it(`${base}(undefined), because a missing rule must not become no rule [D5]`, () => {
-        assert.throws(() => call(aBuilder().daily(), [base, undefined]), { code: 'INVALID_SCHEDULE' });
+        assert.throws(() => callMethod(aBuilder().daily(), [base, undefined]), { code: 'INVALID_SCHEDULE' });
       });
     }
 
     it('timezone(undefined), because a missing zone must not become another one [D5]', () => {
-      assert.throws(() => call(aBuilder().daily(), ['timezone', undefined]), { code: 'INVALID_SCHEDULE' });
+      assert.throws(() => callMethod(aBuilder().daily(), ['timezone', undefined]), {
+        code: 'INVALID_SCHEDULE',
+      });
     });
 
     it('without changing what was set before [D1]', () => {
@@ -328,17 +314,17 @@ describe('ScheduleBuilder', () => {
       ];
       for (const one of calls) {
         const builder = aBuilder().everyThirtyMinutes().hours(9).mondays();
-        assert.throws(() => call(builder, one), { code: 'INVALID_SCHEDULE' });
+        assert.throws(() => callMethod(builder, one), { code: 'INVALID_SCHEDULE' });
         assert.deepEqual(
-          texts(builder.nextRuns(3, FROM)),
+          formatRuns(builder.nextRuns(3, FROM)),
           ['2026-01-05T09:00:00', '2026-01-05T09:30:00', '2026-01-12T09:00:00'],
-          show(one),
+          formatCall(one),
         );
       }
     });
 
-    it('or at the first read, with the name of the schedule, what only the whole definition shows [D1] [D5]', () => {
-      const wholes: [Build, string, RegExp][] = [
+    it('or, when it depends on several calls, at the first read with the name of the schedule [D1] [D5]', () => {
+      const definitions: [Build, string, RegExp][] = [
         [(b) => b.cron('0 0 31 2 *'), 'SCHEDULE_NEVER_RUNS', /^schedule 'work' never runs/],
         [
           (b) => b.daily().startsAt('2026-02-01').endsAt('2026-01-01'),
@@ -353,7 +339,7 @@ describe('ScheduleBuilder', () => {
           /^the payload of schedule 'work' has \d+ bytes, more than maxPayloadBytes/,
         ],
       ];
-      for (const [build, code, message] of wholes)
+      for (const [build, code, message] of definitions)
         assert.throws(() => build(aBuilder()).nextRuns(1), { code, message });
     });
   });
@@ -366,11 +352,11 @@ describe('ScheduleBuilder', () => {
     it('and awaiting it neither hangs nor changes it [J5]', async () => {
       const builder = aBuilder();
       assert.equal(await Promise.resolve(builder), builder);
-      // Not a promise, and awaited all the same: as people do.
+      // A common mistake: the builder is awaited although it is not a promise.
       // eslint-disable-next-line @typescript-eslint/await-thenable
       const awaited = await builder.daily();
       assert.equal(awaited, builder);
-      assert.deepEqual(texts(builder.hours(9).nextRuns(1, FROM)), ['2026-01-01T09:00:00']);
+      assert.deepEqual(formatRuns(builder.hours(9).nextRuns(1, FROM)), ['2026-01-01T09:00:00']);
     });
   });
 

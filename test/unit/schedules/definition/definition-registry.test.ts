@@ -1,56 +1,10 @@
 import assert from 'node:assert/strict';
-import type { HandlerRegistry } from '../../../../src/handlers/handler-registry.js';
-import type { DispatchFunction } from '../../../../src/jobs/draft.js';
-import type { JobHandle } from '../../../../src/jobs/job-handle.js';
-import {
-  defineSchedule,
-  defineTask,
-  type ScheduleBuilder,
-} from '../../../../src/schedules/definition/builder.js';
-import {
-  DefinitionRegistry,
-  type DefinitionRegistryOptions,
-  isForEnvironment,
-} from '../../../../src/schedules/definition/definition-registry.js';
-import { aRegistry } from '../../../support/factories/handler-registry.js';
-
-interface Dispatched {
-  name: unknown;
-  payload: unknown;
-  options: unknown;
-}
-
-const nothing = (): void => undefined;
+import { isForEnvironment } from '../../../../src/schedules/definition/definition-registry.js';
+import { nothing, useDefinitions } from '../../../support/definition-registry.js';
 
 describe('DefinitionRegistry', () => {
-  let registry: HandlerRegistry;
-  let dispatched: Dispatched[];
-  let definitions: DefinitionRegistry;
-
-  function open(options: Partial<DefinitionRegistryOptions> = {}): DefinitionRegistry {
-    registry = aRegistry();
-    dispatched = [];
-    return new DefinitionRegistry(registry, {
-      ...{ timezone: 'UTC', symbols: {}, environment: 'test', maxPayloadBytes: 1024, clock: undefined },
-      ...options,
-    });
-  }
-
-  const dispatch: DispatchFunction = (name, payload, options) => {
-    dispatched.push({ name, payload, options });
-    return Promise.resolve({} as JobHandle);
-  };
-  const schedule = <A>(name: string, handler: unknown): ScheduleBuilder<A> =>
-    defineSchedule<A>(definitions, dispatch, name, handler);
-  const define = <A>(handler: unknown, payload: unknown): ScheduleBuilder<A> =>
-    defineTask<A>(definitions, dispatch, handler, payload);
-
-  beforeEach(() => {
-    definitions = open();
-  });
-
-  const names = (): string[] => definitions.all().map(({ name }) => name);
-  const runnable = (): string[] => definitions.runnable().map(({ name }) => name);
+  const setup = useDefinitions();
+  const { schedule, define, names, runnable } = setup;
 
   describe('names', () => {
     it('can be set first or later, and the last one counts [D3] [J21]', () => {
@@ -82,7 +36,7 @@ describe('DefinitionRegistry', () => {
         },
         undefined,
       );
-      registry.register('url', () => 1);
+      setup.registry.register('url', () => 1);
       const [url, tidy, report] = names();
       assert.match(url!, /^url-[0-9a-f]{16}$/);
       assert.match(tidy!, /^tidyUp-[0-9a-f]{16}$/);
@@ -91,10 +45,10 @@ describe('DefinitionRegistry', () => {
 
     it('are the same in every process, whatever the order of the keys [D3]', () => {
       const nameOf = (payload: unknown): string => {
-        definitions = open();
-        registry.register('url', nothing);
+        setup.open();
+        setup.registry.register('url', nothing);
         define('url', payload);
-        return definitions.all()[0]!.name;
+        return setup.definitions.all()[0]!.name;
       };
       const name = nameOf({ url: 'https://a', method: 'GET' });
       assert.equal(nameOf({ method: 'GET', url: 'https://a' }), name);
@@ -102,15 +56,15 @@ describe('DefinitionRegistry', () => {
     });
 
     it('differ for two commands [D3]', () => {
-      registry.register('command:app:report', nothing);
-      registry.register('command:app:purge', () => 1);
+      setup.registry.register('command:app:report', nothing);
+      setup.registry.register('command:app:purge', () => 1);
       define('command', 'app:report').daily();
       define('command', 'app:purge').daily();
       assert.equal(new Set(names()).size, 2);
     });
 
     it('depend on the arguments of a command [D3]', () => {
-      registry.register('command:app:report', nothing);
+      setup.registry.register('command:app:report', nothing);
       define('command', { command: 'app:report', args: { month: 1 } });
       define('command', { command: 'app:report', args: { month: 2 } });
       assert.equal(new Set(names()).size, 2);
@@ -129,7 +83,7 @@ describe('DefinitionRegistry', () => {
       assert.match(one!, /^closure-[0-9a-f]{16}$/);
       assert.notEqual(one, two);
       assert.deepEqual(
-        definitions.all().map(({ isUnnamedClosure }) => isUnnamedClosure),
+        setup.definitions.all().map(({ isUnnamedClosure }) => isUnnamedClosure),
         [true, true],
       );
     });
@@ -139,7 +93,7 @@ describe('DefinitionRegistry', () => {
       define(() => 'two', 1);
       define(() => 'one', 2);
       assert.equal(new Set(names()).size, 3);
-      for (const { name, task, isUnnamedClosure } of definitions.all()) {
+      for (const { name, task, isUnnamedClosure } of setup.definitions.all()) {
         assert.match(name, /^closure-[0-9a-f]{16}$/);
         assert.deepEqual([task.kind, isUnnamedClosure], ['closure', true]);
       }
@@ -162,14 +116,14 @@ describe('DefinitionRegistry', () => {
     it('are required for two definitions with the same code and payload [D3]', () => {
       define('event', 'tick').everyMinute();
       define('event', 'tick').hourly();
-      registry.register('event', nothing);
+      setup.registry.register('event', nothing);
       assert.throws(names, {
         code: 'SCHEDULE_EXISTS',
         message: /^there is already a schedule named 'event-[0-9a-f]+'/,
       });
     });
 
-    it('must be text without reserved characters [D3]', () => {
+    it('must be strings without reserved characters [D3]', () => {
       for (const name of [
         '',
         'a@b',
@@ -197,7 +151,7 @@ describe('DefinitionRegistry', () => {
   });
 
   describe('environments', () => {
-    it('restrict nothing when there are none; otherwise one must be this one [D8]', () => {
+    it('restrict nothing when there are none; otherwise one of them must be the current one [D8]', () => {
       assert.equal(isForEnvironment([], 'test'), true);
       assert.equal(isForEnvironment(['test'], 'test'), true);
       assert.equal(isForEnvironment(['production', 'test'], 'test'), true);
@@ -205,27 +159,27 @@ describe('DefinitionRegistry', () => {
       assert.equal(isForEnvironment(['Test'], 'test'), false);
     });
 
-    it('of other processes leave a definition without a handler here [D8]', () => {
+    it('other than the current one leave a definition without a handler here [D8]', () => {
       schedule('here', nothing).environments('test', 'staging');
       schedule('elsewhere', () => 1).environments(['production']);
       schedule('everywhere', () => 2).environments();
       assert.deepEqual(names(), ['here', 'elsewhere', 'everywhere']);
       assert.deepEqual(
-        definitions.forThisEnvironment().map(({ name }) => name),
+        setup.definitions.forThisEnvironment().map(({ name }) => name),
         ['here', 'everywhere'],
       );
-      assert.deepEqual(registry.taskTypes, ['here', 'everywhere']);
+      assert.deepEqual(setup.registry.taskTypes, ['here', 'everywhere']);
     });
 
     it('are those of the last call [D8]', () => {
       schedule('report', nothing).environments('production').environments('test');
-      assert.deepEqual(definitions.forThisEnvironment().length, 1);
+      assert.deepEqual(setup.definitions.forThisEnvironment().length, 1);
     });
 
     it('do not restrict the defaults of a dispatch by name [D8] [J6]', () => {
       schedule('report', nothing).args({ n: 1 }).queue('mails').priority(7).environments('production');
-      definitions.all();
-      const { payload, queue, priority } = registry.defaultsOf('report') ?? {};
+      setup.definitions.all();
+      const { payload, queue, priority } = setup.registry.defaultsOf('report') ?? {};
       assert.deepEqual({ payload, queue, priority }, { payload: { n: 1 }, queue: 'mails', priority: 7 });
     });
 
@@ -233,17 +187,17 @@ describe('DefinitionRegistry', () => {
       schedule('report', undefined).environments('production').daily();
       schedule('nightly', 'sendEmail').environments('production').daily();
       assert.deepEqual(runnable(), ['report', 'nightly']);
-      definitions.assertValidForWorker();
-      assert.equal(definitions.all().length, 2);
-      assert.deepEqual(definitions.forThisEnvironment(), []);
+      setup.definitions.assertValidForWorker();
+      assert.equal(setup.definitions.all().length, 2);
+      assert.deepEqual(setup.definitions.forThisEnvironment(), []);
     });
   });
 
   describe('for a worker', () => {
     it('rejects an unnamed closure, because other workers cannot find its code [D2]', () => {
       define('closure', nothing).daily();
-      assert.deepEqual(runnable(), names(), 'it can run in place');
-      assert.throws(() => definitions.assertValidForWorker(), {
+      assert.deepEqual(runnable(), names(), 'it can run inline');
+      assert.throws(() => setup.definitions.assertValidForWorker(), {
         code: 'INVALID_SCHEDULE',
         message:
           /^the unnamed closure 'closure-[0-9a-f]+' can only run inline, in a pass: name it with named\(\)/,
@@ -252,7 +206,7 @@ describe('DefinitionRegistry', () => {
 
     it('rejects a function without a name [D2]', () => {
       define(() => 1, { deep: true }).daily();
-      assert.throws(() => definitions.assertValidForWorker(), {
+      assert.throws(() => setup.definitions.assertValidForWorker(), {
         code: 'INVALID_SCHEDULE',
         message: /^the unnamed closure 'closure-[0-9a-f]+' can only run inline/,
       });
@@ -260,21 +214,20 @@ describe('DefinitionRegistry', () => {
 
     it('accepts a named closure [D2]', () => {
       define('closure', nothing).named('housekeeping').hourly();
-      definitions.assertValidForWorker();
+      setup.definitions.assertValidForWorker();
       assert.deepEqual(
-        definitions.all().map(({ name, isUnnamedClosure }) => [name, isUnnamedClosure]),
+        setup.definitions.all().map(({ name, isUnnamedClosure }) => [name, isUnnamedClosure]),
         [['housekeeping', false]],
       );
       define(() => 1, null).named('tidy');
-      definitions.assertValidForWorker();
-      assert.equal(definitions.all().length, 2);
+      setup.definitions.assertValidForWorker();
+      assert.equal(setup.definitions.all().length, 2);
     });
 
     it('rejects an unnamed closure with a queue, in any order of calls [D2]', () => {
-      const refused = { code: 'INVALID_SCHEDULE', message: /^an unnamed closure cannot be queued/ };
       define('closure', nothing).daily().queue('mails');
-      assert.throws(names, refused);
-      definitions = open();
+      assert.throws(names, { code: 'INVALID_SCHEDULE', message: /^an unnamed closure cannot be queued/ });
+      setup.open();
       define('closure', nothing).queue('mails').named('tidy');
       assert.deepEqual(names(), ['tidy']);
     });
@@ -283,7 +236,7 @@ describe('DefinitionRegistry', () => {
   describe('while the worker runs', () => {
     let rejected: [string, string][] = [];
     const validate = (): string[] => {
-      const result = definitions.validate();
+      const result = setup.definitions.validate();
       rejected = result.rejected.map(({ name, error }) => [name, error.message]);
       return result.valid.map(({ name }) => name);
     };
@@ -291,14 +244,14 @@ describe('DefinitionRegistry', () => {
     it('accepts valid new definitions and leaves out and reports invalid ones [J21]', () => {
       schedule('good', nothing).daily();
       schedule('never', () => 1).cron('0 0 31 2 *');
-      schedule('nobody', undefined).daily();
+      schedule('unhandled', undefined).daily();
       assert.deepEqual(validate(), ['good']);
       assert.deepEqual(
         rejected.map(([name]) => name),
-        ['never', 'nobody'],
+        ['never', 'unhandled'],
       );
       assert.match(rejected[0]![1], /^schedule 'never' never runs/);
-      assert.match(rejected[1]![1], /^schedule 'nobody' has no handler/);
+      assert.match(rejected[1]![1], /^schedule 'unhandled' has no handler/);
     });
 
     it('drops an invalid definition and reports it once [J21]', () => {
@@ -331,10 +284,10 @@ describe('DefinitionRegistry', () => {
       );
       assert.deepEqual(names(), missing, 'they are still defined');
       assert.throws(() => schedule('report', nothing), { code: 'SCHEDULE_EXISTS' });
-      registry.register('sendEmail', nothing);
+      setup.registry.register('sendEmail', nothing);
       assert.deepEqual(validate(), ['nightly']);
-      registry.register('report', () => 1);
-      registry.register('command:app:report', () => 2);
+      setup.registry.register('report', () => 1);
+      setup.registry.register('command:app:report', () => 2);
       assert.deepEqual(validate(), missing);
       assert.deepEqual(rejected, []);
     });
@@ -364,13 +317,14 @@ describe('DefinitionRegistry', () => {
     it('freezes only the definition of that name [J6]', () => {
       const one = schedule('one', nothing);
       const other = schedule('other', () => 1);
-      definitions.freeze('one');
+      setup.definitions.freeze('one');
       assert.throws(() => one.daily(), { code: 'SCHEDULE_FROZEN' });
       other.daily();
     });
 
     it('accepts a name that no definition has [J6]', () => {
-      for (const name of ['nobody', undefined, null, { $ne: 1 }, 5]) definitions.freeze(name as string);
+      for (const name of ['unknown', undefined, null, { $ne: 1 }, 5])
+        setup.definitions.freeze(name as string);
     });
   });
 
@@ -382,7 +336,7 @@ describe('DefinitionRegistry', () => {
       await builder.delay('10s').dispatch();
       await builder.delay('10s').args({ n: 3 }).dispatch();
       await builder.at('2030-01-01').dispatch();
-      assert.deepEqual(dispatched, [
+      assert.deepEqual(setup.dispatched, [
         { name: 'report', payload: undefined, options: {} },
         { name: 'report', payload: { n: 2 }, options: {} },
         { name: 'report', payload: undefined, options: { delay: '10s' } },
@@ -397,12 +351,12 @@ describe('DefinitionRegistry', () => {
       const two = draft.args(2);
       await Promise.all([one.dispatch(), two.dispatch(), draft.dispatch(), one.dispatch()]);
       assert.deepEqual(
-        dispatched.map(({ payload }) => payload),
+        setup.dispatched.map(({ payload }) => payload),
         [1, 2, undefined, 1],
       );
     });
 
-    it('with a draft is not a thenable [J7]', async () => {
+    it('of a draft is not started by awaiting the draft [J7]', async () => {
       const draft = schedule('report', nothing).delay('10s');
       assert.equal('then' in draft, false);
       assert.equal(await Promise.resolve(draft), draft);

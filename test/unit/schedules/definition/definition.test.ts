@@ -1,67 +1,21 @@
 import assert from 'node:assert/strict';
 import type { FieldSchedule } from '../../../../src/domain/calendar/field-schedule.js';
-import type { HandlerRegistry } from '../../../../src/handlers/handler-registry.js';
-import type { DispatchFunction } from '../../../../src/jobs/draft.js';
-import type { JobHandle } from '../../../../src/jobs/job-handle.js';
-import {
-  defineSchedule,
-  defineTask,
-  type ScheduleBuilder,
-} from '../../../../src/schedules/definition/builder.js';
-import {
-  DefinitionRegistry,
-  type DefinitionRegistryOptions,
-} from '../../../../src/schedules/definition/definition-registry.js';
 import {
   buildDefinition,
   type Definition,
   type DefinitionContext,
 } from '../../../../src/schedules/definition/definition.js';
-import { aRegistry } from '../../../support/factories/handler-registry.js';
-
-interface Dispatched {
-  name: unknown;
-  payload: unknown;
-  options: unknown;
-}
-
-const nothing = (): void => undefined;
+import { nothing, useDefinitions } from '../../../support/definition-registry.js';
 
 describe('a definition', () => {
-  let registry: HandlerRegistry;
-  let dispatched: Dispatched[];
-  let definitions: DefinitionRegistry;
+  const setup = useDefinitions();
+  const { schedule, define, names, runnable } = setup;
 
-  function open(options: Partial<DefinitionRegistryOptions> = {}): DefinitionRegistry {
-    registry = aRegistry();
-    dispatched = [];
-    return new DefinitionRegistry(registry, {
-      ...{ timezone: 'UTC', symbols: {}, environment: 'test', maxPayloadBytes: 1024, clock: undefined },
-      ...options,
-    });
-  }
-
-  const dispatch: DispatchFunction = (name, payload, options) => {
-    dispatched.push({ name, payload, options });
-    return Promise.resolve({} as JobHandle);
-  };
-  const schedule = <A>(name: string, handler: unknown): ScheduleBuilder<A> =>
-    defineSchedule<A>(definitions, dispatch, name, handler);
-  const define = <A>(handler: unknown, payload: unknown): ScheduleBuilder<A> =>
-    defineTask<A>(definitions, dispatch, handler, payload);
-
-  beforeEach(() => {
-    definitions = open();
-  });
-
-  const names = (): string[] => definitions.all().map(({ name }) => name);
-  const runnable = (): string[] => definitions.runnable().map(({ name }) => name);
-
-  describe('once built', () => {
+  describe('that was built', () => {
     it('is the same whenever it is read [D1]', () => {
       schedule('report', nothing).daily();
-      assert.equal(definitions.all()[0], definitions.all()[0]);
-      assert.equal(definitions.inOrder()[0], definitions.all()[0]);
+      assert.equal(setup.definitions.all()[0], setup.definitions.all()[0]);
+      assert.equal(setup.definitions.inOrder()[0], setup.definitions.all()[0]);
     });
 
     it('cannot be changed through values it returned [D1]', () => {
@@ -76,14 +30,14 @@ describe('a definition', () => {
         .dependsOn('report-0')
         .when(() => true);
       schedule('report-0', () => 0);
-      const [definition] = definitions.all() as unknown as [Record<string, Record<string, unknown>>];
+      const [definition] = setup.definitions.all() as unknown as [Record<string, Record<string, unknown>>];
       const snapshot = (): unknown => {
-        const [{ name, schedule, options, dependsOn, hooks: hooks }] = definitions.all() as [Definition];
+        const [{ name, schedule, options, dependsOn, hooks }] = setup.definitions.all() as [Definition];
         return structuredClone({ name, schedule, options, dependsOn, filters: hooks.when.length });
       };
       const before = snapshot();
       payload.to.push('eve');
-      const meddle: (() => unknown)[] = [
+      const mutations: (() => unknown)[] = [
         () => (definition['name'] = {}),
         () => (definition['schedule']!['priority'] = 0),
         () => ((definition['schedule']!['payload'] as typeof payload).to[0] = 'eve'),
@@ -98,13 +52,13 @@ describe('a definition', () => {
         () => (definition['dependsOn'] as unknown as string[]).push('eve'),
         () => (definition['hooks']!['when'] as unknown[]).pop(),
       ];
-      for (const one of meddle) {
+      for (const mutate of mutations) {
         try {
-          one();
+          mutate();
         } catch (error) {
           assert.ok(error instanceof TypeError, String(error));
         }
-        assert.deepEqual(snapshot(), before, String(one));
+        assert.deepEqual(snapshot(), before, String(mutate));
       }
     });
 
@@ -117,11 +71,11 @@ describe('a definition', () => {
       assert.deepEqual(builder.nextRuns(1, from), [before]);
     });
 
-    it('has the same hash as an equal definition, and another one otherwise [D1]', () => {
+    it('has the same hash as an equal definition, and a different one otherwise [D1]', () => {
       const hashOf = (build: () => unknown): string => {
-        definitions = open();
+        setup.open();
         build();
-        return definitions.all()[0]!.hash;
+        return setup.definitions.all()[0]!.hash;
       };
       const daily = hashOf(() => schedule('report', nothing).daily());
       assert.equal(
@@ -149,22 +103,24 @@ describe('a definition', () => {
   });
 
   describe('its handler', () => {
+    const USES = [
+      runnable,
+      () => setup.definitions.forThisEnvironment(),
+      () => setup.definitions.assertValidForWorker(),
+    ];
+
     it('can be registered under the same name, before or after [J6]', () => {
-      registry.register('before', nothing);
+      setup.registry.register('before', nothing);
       schedule('before', undefined);
       schedule('after', undefined);
-      registry.register('after', () => 1);
+      setup.registry.register('after', () => 1);
       assert.deepEqual(runnable(), ['before', 'after']);
     });
 
-    it('is required, and the error has a hint [J6]', () => {
-      registry.register('sendReport', nothing);
+    it('is required, and the error suggests a similar name [J6]', () => {
+      setup.registry.register('sendReport', nothing);
       schedule('sendReprot', undefined);
-      for (const use of [
-        runnable,
-        () => definitions.forThisEnvironment(),
-        () => definitions.assertValidForWorker(),
-      ])
+      for (const use of USES)
         assert.throws(use, {
           code: 'HANDLER_INVALID',
           message: /^schedule 'sendReprot' has no handler: .*did you mean 'sendReport'\?/,
@@ -172,13 +128,9 @@ describe('a definition', () => {
     });
 
     it('is required for a command, too [D2]', () => {
-      registry.register('command:app:report', nothing);
+      setup.registry.register('command:app:report', nothing);
       define('command', 'app:reprot').named('nightly');
-      for (const use of [
-        runnable,
-        () => definitions.forThisEnvironment(),
-        () => definitions.assertValidForWorker(),
-      ])
+      for (const use of USES)
         assert.throws(use, {
           code: 'COMMAND_UNKNOWN',
           message: /^schedule 'nightly' runs the command 'app:reprot'.*did you mean 'app:report'\?/,
@@ -188,11 +140,11 @@ describe('a definition', () => {
     it('is not needed to read the definition or to dispatch it [J6]', () => {
       schedule('report', undefined).args({ n: 1 });
       schedule('nightly', 'sendEmail');
-      definitions.freeze('report');
-      assert.deepEqual(registry.defaultsOf('report')?.payload, { n: 1 });
+      setup.definitions.freeze('report');
+      assert.deepEqual(setup.registry.defaultsOf('report')?.payload, { n: 1 });
       assert.deepEqual(names(), ['report', 'nightly']);
       assert.deepEqual(
-        definitions.inOrder().map(({ name }) => name),
+        setup.definitions.inOrder().map(({ name }) => name),
         ['report', 'nightly'],
       );
     });
@@ -200,12 +152,12 @@ describe('a definition', () => {
     it('can be registered later [J6]', () => {
       schedule('report', undefined);
       assert.throws(runnable, { code: 'HANDLER_INVALID' });
-      registry.register('report', nothing);
+      setup.registry.register('report', nothing);
       assert.deepEqual(runnable(), ['report']);
     });
 
     it('must not differ from another handler of the same name [J6]', () => {
-      registry.register('report', nothing);
+      setup.registry.register('report', nothing);
       schedule('report', () => 1);
       assert.throws(names, { code: 'HANDLER_EXISTS', message: /'report'/ });
     });
@@ -215,17 +167,17 @@ describe('a definition', () => {
       schedule('report', nothing);
       schedule('weekly', 'report').weekly();
       assert.deepEqual(runnable(), ['nightly', 'report', 'weekly']);
-      for (const name of ['nightly', 'weekly']) assert.equal(registry.get(name)?.run, nothing);
+      for (const name of ['nightly', 'weekly']) assert.equal(setup.registry.get(name)?.run, nothing);
     });
 
     it('does not share its settings with the other definition [J6] [J12]', () => {
       schedule('report', nothing).timeout('1m').args('all').when(true);
       schedule('nightly', 'report').timeout('2m').args('new');
-      definitions.all();
-      const [report, nightly] = [registry.get('report'), registry.get('nightly')];
+      setup.definitions.all();
+      const [report, nightly] = [setup.registry.get('report'), setup.registry.get('nightly')];
       assert.deepEqual([report?.options, nightly?.options], [{ timeout: 60_000 }, { timeout: 120_000 }]);
       assert.deepEqual(
-        ['report', 'nightly'].map((name) => registry.defaultsOf(name)?.payload),
+        ['report', 'nightly'].map((name) => setup.registry.defaultsOf(name)?.payload),
         ['all', 'new'],
       );
       assert.deepEqual([report?.hooks?.when.length, nightly?.hooks?.when.length], [1, 0]);
@@ -237,12 +189,12 @@ describe('a definition', () => {
       const [report, unnamed] = runnable();
       assert.equal(report, 'report');
       assert.match(unnamed!, /^object-[0-9a-f]{16}$/);
-      assert.deepEqual(registry.taskTypes, [report, unnamed]);
+      assert.deepEqual(setup.registry.taskTypes, [report, unnamed]);
     });
 
     it('must not be an object without a handle method [D1]', () => {
       for (const bad of [{}, ['x'], { handle: 5 }]) {
-        definitions = open();
+        setup.open();
         assert.throws(() => define(bad, null), {
           code: 'HANDLER_INVALID',
           message: /must have a method handle\(payload, job\)/,
@@ -251,10 +203,10 @@ describe('a definition', () => {
     });
 
     it('gets the run settings of the definition [J12]', () => {
-      registry.register('report', nothing, { timeout: '1m', lease: '30s' });
+      setup.registry.register('report', nothing, { timeout: '1m', lease: '30s' });
       schedule('report', undefined).timeout('2m').retries({ max: 7 });
-      definitions.all();
-      assert.deepEqual(registry.get('report')?.options, {
+      setup.definitions.all();
+      assert.deepEqual(setup.registry.get('report')?.options, {
         timeout: 120_000,
         lease: 30_000,
         retries: { max: 7 },
@@ -263,9 +215,9 @@ describe('a definition', () => {
 
     it('gets the dispatch defaults of the definition [J6]', () => {
       schedule('report', nothing).args({ n: 1 }).queue('mails').priority(7).maxRunningTime('1m');
-      definitions.all();
+      setup.definitions.all();
       const expected = { payload: { n: 1 }, queue: 'mails', priority: 7, maxRunningTime: 60_000 };
-      assert.deepEqual(registry.defaultsOf('report'), expected);
+      assert.deepEqual(setup.registry.defaultsOf('report'), expected);
     });
   });
 });
@@ -278,7 +230,7 @@ describe('buildDefinition', () => {
     now: new Date('2026-01-01T10:51:00Z'),
   };
   const hooks = { when: [], skip: [], before: [], onSuccess: [], onError: [], after: [] };
-  const said = {
+  const input = {
     name: 'report',
     task: { kind: 'own', label: 'report' } as const,
     payload: undefined,
@@ -290,7 +242,7 @@ describe('buildDefinition', () => {
   };
 
   it('fills in the defaults [J6]', () => {
-    const { name, schedule, dependsOn, options, isUnnamedClosure } = buildDefinition({ ...said }, context);
+    const { name, schedule, dependsOn, options, isUnnamedClosure } = buildDefinition({ ...input }, context);
     assert.deepEqual(
       { name, dependsOn, options, isUnnamedClosure },
       {
@@ -321,22 +273,22 @@ describe('buildDefinition', () => {
 
   it('accepts a rule whose only match is years away [J20]', () => {
     const build = (cron: string): unknown =>
-      buildDefinition({ ...said, options: { cron } }, context).schedule.rule;
+      buildDefinition({ ...input, options: { cron } }, context).schedule.rule;
     assert.deepEqual(build('0 0 29 2 *'), { cron: '0 0 29 2 *', timezone: 'UTC' });
     assert.throws(() => build('0 0 30 2 *'), { code: 'SCHEDULE_NEVER_RUNS' });
   });
 
   it('accepts a rule that has ended, because its jobs may still run [B10]', () => {
     const options = { cron: '0 9 * * *', endsAt: '2025-01-01' };
-    assert.doesNotThrow(() => buildDefinition({ ...said, options }, context));
+    assert.doesNotThrow(() => buildDefinition({ ...input, options }, context));
   });
 
   it('does not check an interval against the start time of this process [B10]', () => {
     // Stored at midnight, it runs at 0:00 and 8:00; a restart at 10:51 changes nothing about that.
     const options = { every: '8h', hours: [0, 8] };
     assert.doesNotThrow(() =>
-      buildDefinition({ ...said, options }, { ...context, now: new Date('2026-01-01T00:00:00Z') }),
+      buildDefinition({ ...input, options }, { ...context, now: new Date('2026-01-01T00:00:00Z') }),
     );
-    assert.doesNotThrow(() => buildDefinition({ ...said, options }, context));
+    assert.doesNotThrow(() => buildDefinition({ ...input, options }, context));
   });
 });

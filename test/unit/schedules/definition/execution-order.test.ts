@@ -7,7 +7,7 @@ interface Node {
   dependsOn: string[];
 }
 
-/** `'b a'` is b, which depends on a. */
+/** `'b a'` is a definition b that depends on a. */
 function nodes(...lines: string[]): Node[] {
   return lines.map((line) => {
     const [name = '', ...dependsOn] = line.split(' ');
@@ -35,7 +35,7 @@ describe('executionOrder', () => {
     assert.equal(order('load transform', 'transform extract', 'extract'), 'extract transform load');
   });
 
-  it('moves no more than necessary [D9]', () => {
+  it('moves no more definitions than necessary [D9]', () => {
     assert.equal(order('a', 'b d', 'c', 'd', 'e'), 'a d b c e');
   });
 
@@ -44,7 +44,7 @@ describe('executionOrder', () => {
     assert.equal(order('b a a', 'a'), 'a b');
   });
 
-  it('reports an unknown name, who depends on it, and a suggestion [D9]', () => {
+  it('reports an unknown name, the definition that depends on it, and a suggestion [D9]', () => {
     assert.throws(() => order('extract', 'load extrakt'), {
       code: 'DEPENDENCY_UNKNOWN',
       message: "schedule 'load' depends on 'extrakt', which is not defined (did you mean 'extract'?)",
@@ -119,12 +119,12 @@ describe('executionOrder', () => {
   });
 });
 
-/** What is left when those that need nothing are taken away again and again. */
+/** Removes nodes without dependencies until none is left; only the nodes of cycles remain. */
 function hasCycle(all: readonly Node[]): boolean {
-  const left = new Map(all.map(({ name, dependsOn }) => [name, dependsOn]));
+  const remaining = new Map(all.map(({ name, dependsOn }) => [name, dependsOn]));
   for (;;) {
-    const free = [...left].filter(([, needs]) => needs.every((need) => !left.has(need)));
-    if (free.length === 0) return left.size > 0;
-    for (const [name] of free) left.delete(name);
+    const free = [...remaining].filter(([, dependsOn]) => dependsOn.every((name) => !remaining.has(name)));
+    if (free.length === 0) return remaining.size > 0;
+    for (const [name] of free) remaining.delete(name);
   }
 }

@@ -20,7 +20,7 @@ class Report {
 }
 
 describe('sourceForSchedule', () => {
-  it('without a handler uses the one of the same name [J6]', () => {
+  it('without a handler uses the registered one of the same name [J6]', () => {
     assert.deepEqual(sourceForSchedule('report', undefined), { kind: 'own', label: 'report' });
   });
 
@@ -35,7 +35,7 @@ describe('sourceForSchedule', () => {
     assert.deepEqual(sourceForSchedule('report', 'sendEmail'), task);
   });
 
-  it('rejects what cannot be the name of a task type [J6]', () => {
+  it('rejects an invalid name of a task type [J6]', () => {
     for (const name of ['', 'a@b', 'a#b'])
       assert.throws(() => sourceForSchedule('report', name), {
         code: 'INVALID_ARGUMENT',
@@ -45,7 +45,7 @@ describe('sourceForSchedule', () => {
 });
 
 describe('sourceForDefine', () => {
-  it('can be a function or a class, with its name [D1]', () => {
+  it('accepts a function or a class, with its name [D1]', () => {
     function tidyUp(): void {}
     const ofFunction = sourceForDefine(tidyUp, { deep: true });
     assert.deepEqual(ofFunction.task, { kind: 'handler', label: 'tidyUp', handler: tidyUp });
@@ -53,7 +53,7 @@ describe('sourceForDefine', () => {
     assert.equal(sourceForDefine(Report, null).task.label, 'Report');
   });
 
-  it('can be a function without a name, which is a closure and keeps its payload [D1] [D2]', () => {
+  it('accepts a function without a name, which is a closure and keeps its payload [D1] [D2]', () => {
     const [fn] = [(): number => 1];
     assert.equal(fn.name, '');
     assert.deepEqual(sourceForDefine(fn, { deep: true }), {
@@ -62,14 +62,14 @@ describe('sourceForDefine', () => {
     });
   });
 
-  it('can be a class with a static taskType [D1]', () => {
+  it('accepts a class with a static taskType [D1]', () => {
     class Named extends Report {
       static taskType = 'report:monthly';
     }
     assert.equal(sourceForDefine(Named, null).task.label, 'report:monthly');
   });
 
-  it('can be an object with a handle method [D1]', () => {
+  it('accepts an object with a handle method [D1]', () => {
     const object = { handle: (payload: unknown) => payload };
     assert.deepEqual(sourceForDefine(object, 7), {
       task: { kind: 'handler', label: 'object', handler: object },
@@ -77,7 +77,7 @@ describe('sourceForDefine', () => {
     });
   });
 
-  it('can be a closure, a function without a payload [D2]', () => {
+  it('accepts a closure, a function without a payload [D2]', () => {
     const fn = (): string => 'done';
     const { task, payload } = sourceForDefine('closure', fn);
     assert.deepEqual(task, { kind: 'closure', label: 'closure', handler: fn, source: String(fn) });
@@ -89,7 +89,7 @@ describe('sourceForDefine', () => {
       });
   });
 
-  it('can be a command, by name or with arguments [D2]', () => {
+  it('accepts a command, by name or with arguments [D2]', () => {
     const task = { kind: 'taskType', label: 'command', taskType: 'command:app:report' };
     assert.deepEqual(sourceForDefine('command', 'app:report'), { task, payload: null });
     assert.deepEqual(sourceForDefine('command', { command: 'app:report', args: { month: 5 } }), {
@@ -110,7 +110,7 @@ describe('sourceForDefine', () => {
     });
   });
 
-  it('can be a shell command as a list or an object, never a plain string [D2]', () => {
+  it('accepts a shell command as a list or an object, never a plain string [D2]', () => {
     const { task } = sourceForDefine('shell', ['ls', '-la']);
     assert.deepEqual(task, { kind: 'shell', label: 'shell', command: { file: 'ls', args: ['-la'] } });
     assert.throws(() => sourceForDefine('shell', 'ls -la'), { code: 'SHELL_REFUSED' });
@@ -118,7 +118,7 @@ describe('sourceForDefine', () => {
       assert.throws(() => sourceForDefine('shell', bad), { code: 'INVALID_PAYLOAD' });
   });
 
-  it('can be url, event or a task type of the application [D2]', () => {
+  it('accepts url, event or a task type of the application [D2]', () => {
     for (const type of ['url', 'event', 'sendEmail'])
       assert.deepEqual(sourceForDefine(type, { a: 1 }), {
         task: { kind: 'taskType', label: type, taskType: type },
@@ -133,13 +133,13 @@ describe('sourceForDefine', () => {
 });
 
 describe('handlerTaskType', () => {
-  it('is the one that the definition runs, if it is not its own [J6]', () => {
+  it('is the task type that the definition runs, if it differs from its own name [J6]', () => {
     assert.equal(handlerTaskType(sourceForSchedule('nightly', 'sendEmail')), 'sendEmail');
     assert.equal(handlerTaskType(sourceForDefine('url', 'https://example.com').task), 'url');
     assert.equal(handlerTaskType(sourceForDefine('command', 'app:report').task), 'command:app:report');
   });
 
-  it('is none for a source with its own handler or a handler of its name [J6]', () => {
+  it('is undefined for a source with its own handler or with a handler of the same name [J6]', () => {
     const tasks = [
       sourceForSchedule('report', undefined),
       sourceForSchedule('report', Report),
@@ -157,7 +157,7 @@ describe('the handler of a definition', () => {
     registry = aRegistry();
   });
 
-  /** As a definition does it. */
+  /** Registers the handler and the definition, as DefinitionRegistry does. */
   function define(name: string, task: HandlerSource, more: Partial<DefinedTask> = {}): void {
     registerHandler(registry, name, task);
     registry.define(name, {
@@ -197,7 +197,7 @@ describe('the handler of a definition', () => {
     assert.deepEqual(registry.taskTypes, []);
   });
 
-  it('is registered only when the definition brings it [J6]', () => {
+  it('is registered only when the definition contains it [J6]', () => {
     registry.register('sendEmail', () => 1);
     registerHandler(registry, 'sendEmail', sourceForSchedule('sendEmail', undefined));
     registerHandler(registry, 'nightly', sourceForSchedule('nightly', 'sendEmail'));
@@ -211,7 +211,7 @@ describe('the handler of a definition', () => {
     assert.deepEqual(registry.taskTypes, ['sendEmail', 'nightly']);
   });
 
-  it('can be registered later, and nothing is claimed until then [J6]', async () => {
+  it('can be registered later, and no jobs are claimed until then [J6]', async () => {
     define('nightly', sourceForSchedule('nightly', 'sendEmail'));
     assert.deepEqual([registry.get('nightly'), registry.taskTypes], [undefined, []]);
     registry.register('sendEmail', (payload: unknown) => ['sent', payload]);
@@ -225,7 +225,7 @@ describe('the handler of a definition', () => {
     assert.deepEqual(registry.taskTypes, ['sendEmail']);
   });
 
-  it('claims nothing for a definition of another environment [D8]', () => {
+  it('does not serve a definition of another environment [D8]', () => {
     registry.register('sendEmail', () => 1);
     registry.register('report', () => 2);
     define('nightly', sourceForSchedule('nightly', 'sendEmail'), { isServed: false });
@@ -249,26 +249,26 @@ describe('the handler of a definition', () => {
 
   it('also has the settings of the definition, which the task type itself does not have [J6] [J12]', () => {
     const defaults = { payload: { n: 1 }, queue: 'mails', priority: 7, maxRunningTime: 60_000 };
-    const around = { when: [() => true], skip: [], before: [], onSuccess: [], onError: [], after: [] };
+    const hooks = { when: [() => true], skip: [], before: [], onSuccess: [], onError: [], after: [] };
     registry.register('sendEmail', () => 1, { timeout: '2m', lease: '30s' });
     define('nightly', sourceForSchedule('nightly', 'sendEmail'), {
       options: { timeout: 5000 },
-      hooks: around,
+      hooks,
       defaults,
     });
     const nightly = registry.get('nightly')!;
     assert.deepEqual(nightly.options, { timeout: 5000, lease: 30_000 });
-    assert.deepEqual([nightly.hooks, registry.defaultsOf('nightly')], [around, defaults]);
+    assert.deepEqual([nightly.hooks, registry.defaultsOf('nightly')], [hooks, defaults]);
     const sendEmail = registry.get('sendEmail')!;
     assert.deepEqual(sendEmail.options, { timeout: 120_000, lease: 30_000 });
     assert.deepEqual([sendEmail.hooks, registry.defaultsOf('sendEmail')], [undefined, undefined]);
   });
 
-  it('is missing when nobody registered it: an error with a hint [J6]', () => {
+  it('is reported as missing when it is not registered, with a suggestion [J6]', () => {
     registry.register('sendEmail', () => 1);
-    const misspelt = sourceForSchedule('nightly', 'sendEmial');
-    define('nightly', misspelt);
-    const error = findMissingHandler(registry, 'nightly', misspelt);
+    const misspelled = sourceForSchedule('nightly', 'sendEmial');
+    define('nightly', misspelled);
+    const error = findMissingHandler(registry, 'nightly', misspelled);
     assert.equal(error?.code, 'HANDLER_INVALID');
     assert.match(
       error.message,
@@ -282,7 +282,7 @@ describe('the handler of a definition', () => {
     );
   });
 
-  it('is missing when nobody registered the command: an error with a hint [D2]', () => {
+  it('is reported as missing when its command is not registered, with a suggestion [D2]', () => {
     registry.register('command:app:report', () => 1);
     const { task } = sourceForDefine('command', 'app:reprot');
     define('nightly', task);

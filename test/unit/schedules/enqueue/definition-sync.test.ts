@@ -13,25 +13,25 @@ import { timeAfter } from '../../../support/instants.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 
 const HOUR = 3_600_000;
-const unused = (): never => assert.fail('not called here');
+const dispatch = (): never => assert.fail('must not dispatch');
 
 describe('DefinitionSync', () => {
   let clock: ManualClock;
   let events: EventBus;
   let definitions: DefinitionRegistry;
   let sync: DefinitionSync;
-  /** What is stored, and what was asked of the store. */
   let stored: Map<string, ScheduleDocument>;
+  /** Calls of the store, in order. */
   let calls: string[];
   let liveTypes: string[];
-  /** Comes between the reading and the writing. */
-  let interfere: (() => void)[];
+  /** Changes by another process; each write is preceded by the next one. */
+  let concurrentChanges: (() => void)[];
 
   beforeEach(() => {
     clock = new ManualClock();
     events = new EventBus();
     stored = new Map();
-    [calls, liveTypes, interfere] = [[], [], []];
+    [calls, liveTypes, concurrentChanges] = [[], [], []];
     const options = resolveOptions({ uri: 'mongodb://unused/app', environment: 'test' });
     definitions = new DefinitionRegistry(aRegistry(), options);
     sync = new DefinitionSync({
@@ -45,14 +45,14 @@ describe('DefinitionSync', () => {
         },
         insertSchedule: async (schedule) => {
           calls.push(`insert ${schedule._id}`);
-          interfere.shift()?.();
+          concurrentChanges.shift()?.();
           if (stored.has(schedule._id)) return false;
           stored.set(schedule._id, schedule);
           return true;
         },
         changeSchedule: async (read, fields) => {
           calls.push(`change ${read._id}`);
-          interfere.shift()?.();
+          concurrentChanges.shift()?.();
           const now = stored.get(read._id);
           if (now?.decision !== read.decision) return false;
           stored.set(read._id, { ...now, ...fields, rev: now.rev + 1 });
@@ -68,7 +68,7 @@ describe('DefinitionSync', () => {
   });
 
   function define(name: string): ScheduleBuilder<unknown> {
-    return defineSchedule(definitions, unused, name, () => undefined);
+    return defineSchedule(definitions, dispatch, name, () => undefined);
   }
 
   it('inserts new definitions and does not write known ones again [C7]', async () => {
@@ -81,13 +81,13 @@ describe('DefinitionSync', () => {
     assert.deepEqual(stored.get('a')?.nextRunAt, timeAfter(HOUR));
     await sync.registerAll();
     await sync.registerNew();
-    assert.deepEqual(calls.slice(3), [], 'once in a process');
+    assert.deepEqual(calls.slice(3), [], 'each process writes a definition once');
   });
 
   it('does not overwrite a definition that another process stored in the meantime [C7]', async () => {
     define('a').hourly();
     let other: ScheduleDocument | undefined;
-    interfere.push(() => {
+    concurrentChanges.push(() => {
       const { hash, schedule } = definitions.all()[0]!;
       other = aSchedule({ ...schedule, _id: 'a', owner: 'code', hash, createdAt: timeAfter(-HOUR), runs: 7 });
       stored.set('a', other);
@@ -97,13 +97,13 @@ describe('DefinitionSync', () => {
     assert.deepEqual([stored.get('a'), sync.names], [other, ['a']]);
   });
 
-  it('reads a schedule again that changes during the update, and keeps that change [C7]', async () => {
+  it('reads a schedule again that another process changes during the update, and keeps that change [C7]', async () => {
     define('a').hourly().priority(1);
     stored.set('a', aSchedule({ _id: 'a', owner: 'code', hash: 'of an older version' }));
-    interfere.push(() => {
+    concurrentChanges.push(() => {
       stored.set('a', {
         ...stored.get('a')!,
-        decision: 'of somebody else',
+        decision: 'of another process',
         isActive: false,
         paused: { at: clock.now(), by: 'ada', reason: null },
         runs: 9,
@@ -115,10 +115,10 @@ describe('DefinitionSync', () => {
     assert.deepEqual([priority, isActive, paused?.by, runs, rev], [1, false, 'ada', 9, 1]);
   });
 
-  it('inserts a schedule again that is removed during the update [C7]', async () => {
+  it('inserts a schedule again that another process removes during the update [C7]', async () => {
     define('a').hourly();
     stored.set('a', aSchedule({ _id: 'a', owner: 'code', hash: 'of an older version' }));
-    interfere.push(() => stored.delete('a'));
+    concurrentChanges.push(() => stored.delete('a'));
     await sync.registerAll();
     assert.deepEqual(calls.at(-1), 'insert a');
     assert.equal(stored.get('a')?.runs, 0);
@@ -128,16 +128,18 @@ describe('DefinitionSync', () => {
     define('a').hourly();
     stored.set('a', aSchedule({ _id: 'a', owner: 'code', hash: 'of an older version' }));
     for (let write = 0; write < 100; write++)
-      interfere.push(() => stored.set('a', { ...stored.get('a')!, decision: `of another process ${write}` }));
+      concurrentChanges.push(() =>
+        stored.set('a', { ...stored.get('a')!, decision: `of another process ${write}` }),
+      );
     await assert.rejects(sync.registerAll(), {
       code: 'WRONG_STATE',
       message: /^the schedule 'a' was changed/,
     });
     assert.deepEqual(sync.names, []);
-    assert.ok(interfere.length > 50);
+    assert.ok(concurrentChanges.length > 50);
   });
 
-  it('rejects a definition with the id of a stored schedule at the start [F1]', async () => {
+  it('rejects a definition at the start if a schedule that was added at run time has its id [F1]', async () => {
     define('a').hourly();
     stored.set('a', aSchedule({ _id: 'a' }));
     const before = structuredClone(stored.get('a'));
@@ -145,7 +147,7 @@ describe('DefinitionSync', () => {
     assert.deepEqual([stored.get('a'), sync.names], [before, []]);
   });
 
-  it('reports such a definition once while running, and registers the others [F5] [Y8]', async () => {
+  it('reports a conflicting or invalid definition once while running, and registers the others [F5] [Y8]', async () => {
     const disabled = recordEvents(events, 'schedule:disabled');
     await sync.registerAll();
     stored.set('taken', aSchedule({ _id: 'taken' }));
@@ -164,7 +166,7 @@ describe('DefinitionSync', () => {
   it('tries again after a database error and does not reject the definition [Y9]', async () => {
     const disabled = recordEvents(events, 'schedule:disabled');
     define('a').hourly();
-    interfere.push(() => {
+    concurrentChanges.push(() => {
       throw new mongo.MongoNetworkError('no connection');
     });
     await assert.rejects(sync.registerNew(), { message: 'no connection' });
@@ -181,7 +183,7 @@ describe('DefinitionSync', () => {
     assert.deepEqual([sync.names, [...stored.keys()]], [['here'], ['here']]);
   });
 
-  it('reports orphans: defined neither here nor in a live worker [C7]', async () => {
+  it('reports orphans, which neither this process nor a live worker defines [C7]', async () => {
     const orphaned = recordEvents(events, 'schedule:orphaned');
     define('mine').hourly();
     define('elsewhere').hourly().environments('production');

@@ -30,7 +30,7 @@ describe('ScheduleEnqueuer', () => {
   let next: Date | null;
   let registerNew: () => Promise<void>;
   let decide: (schedules: readonly ScheduleDocument[]) => Partial<StoredPlans>;
-  /** What was asked of the others, in order. */
+  /** Calls of the dependencies, in order. */
   let calls: string[];
   let scopes: ScheduleScope[];
   let isLockedByAnother: boolean;
@@ -42,7 +42,7 @@ describe('ScheduleEnqueuer', () => {
     [due, pending, next, calls, scopes, isLockedByAnother] = [[], [], null, [], [], false];
     intervalMultiplier = 1;
     registerNew = async () => undefined;
-    decide = (schedules) => ({ stored: schedules.map((schedule) => decided(schedule)), conflicts: 0 });
+    decide = (schedules) => ({ stored: schedules.map((schedule) => aPlan(schedule)), conflicts: 0 });
     enqueuer = new ScheduleEnqueuer({
       ...{ clock, events, random: () => 0.5, options: { environment: 'test', pollInterval: POLL } },
       store: {
@@ -104,7 +104,7 @@ describe('ScheduleEnqueuer', () => {
     await stopped;
   });
 
-  function decided(schedule: ScheduleDocument, plan: Partial<Plan> = {}): PlannedSchedule {
+  function aPlan(schedule: ScheduleDocument, plan: Partial<Plan> = {}): PlannedSchedule {
     const { nextRunAt, lastRunAt, runs, pending, active } = schedule;
     return { schedule, plan: { nextRunAt, lastRunAt, runs, pending, active, cancel: null, ...plan } };
   }
@@ -113,7 +113,7 @@ describe('ScheduleEnqueuer', () => {
 
   it('plans and executes due schedules together with those that have been pending for two seconds [C7]', async () => {
     due = [[aSchedule({ _id: 'a' }), aSchedule({ _id: 'b' })]];
-    // One may be both.
+    // A schedule may be both.
     pending = [aSchedule({ _id: 'b' }), aSchedule({ _id: 'c' })];
     await enqueuer.runOnce();
     assert.deepEqual(calls, [`due at 0, ${BATCH}`, 'pending since -2000', 'decide a b c', 'execute a b c']);
@@ -139,11 +139,11 @@ describe('ScheduleEnqueuer', () => {
     assert.equal(await enqueuer.runOnce(), POLL);
     next = timeAfter(1234);
     assert.equal(await enqueuer.runOnce(), 1234);
-    // What was decided in this round has a next time too.
+    // A schedule that was planned in this round has a next run, too.
     [next, due] = [null, [[aSchedule()]]];
-    decide = ([first]) => ({ stored: [decided(first!, { nextRunAt: timeAfter(2345) })] });
+    decide = ([first]) => ({ stored: [aPlan(first!, { nextRunAt: timeAfter(2345) })] });
     assert.equal(await enqueuer.runOnce(), 2345);
-    // What others decided is not known.
+    // The plans of other processes are not known.
     due = [[aSchedule()]];
     decide = () => ({ conflicts: 1 });
     assert.equal(await enqueuer.runOnce(), 0);
@@ -162,9 +162,9 @@ describe('ScheduleEnqueuer', () => {
   describe('after a round with more conflicts than plans', () => {
     beforeEach(async () => {
       due = [[aSchedule({ _id: 'a' }), aSchedule({ _id: 'b' }), aSchedule({ _id: 'c' })]];
-      decide = ([first]) => ({ stored: [decided(first!)], conflicts: 2 });
+      decide = ([first]) => ({ stored: [aPlan(first!)], conflicts: 2 });
       await enqueuer.runOnce();
-      decide = (schedules) => ({ stored: schedules.map((schedule) => decided(schedule)), conflicts: 0 });
+      decide = (schedules) => ({ stored: schedules.map((schedule) => aPlan(schedule)), conflicts: 0 });
       calls = [];
     });
 
@@ -173,12 +173,12 @@ describe('ScheduleEnqueuer', () => {
       await enqueuer.runOnce();
       clock.advance(1999);
       await enqueuer.runOnce();
-      const deeds = (): string[] => calls.filter((call) => /^(acquire|decide)/.test(call));
-      assert.deepEqual(deeds(), ['acquire the lock', 'decide a', 'decide a']);
+      const lockAndPlanCalls = (): string[] => calls.filter((call) => /^(acquire|decide)/.test(call));
+      assert.deepEqual(lockAndPlanCalls(), ['acquire the lock', 'decide a', 'decide a']);
       clock.advance(1);
       due = [[aSchedule({ _id: 'a' })]];
       await enqueuer.runOnce();
-      assert.deepEqual(deeds().slice(3), ['acquire the lock', 'decide a']);
+      assert.deepEqual(lockAndPlanCalls().slice(3), ['acquire the lock', 'decide a']);
     });
 
     it('does not acquire the lock while nothing is due [F3]', async () => {
@@ -193,13 +193,15 @@ describe('ScheduleEnqueuer', () => {
       assert.ok(!calls.some((call) => call.startsWith('decide')));
     });
 
-    it('plans what only this process knows of even if another process has the lock [F3]', async () => {
+    it('plans the next run after one that ended in this process even if another process has the lock [F3]', async () => {
       isLockedByAnother = true;
-      pending = [aSchedule({ _id: 'line', overlap: 'queue', pending: [run('line@1')], active: 'line@0' })];
+      pending = [
+        aSchedule({ _id: 'queued', overlap: 'queue', pending: [run('queued@1')], active: 'queued@0' }),
+      ];
       await enqueuer.runOnce();
-      enqueuer.runEnded('line@0');
+      enqueuer.runEnded('queued@0');
       await enqueuer.runOnce();
-      assert.deepEqual(calls.slice(-2), ['decide line', 'execute line']);
+      assert.deepEqual(calls.slice(-2), ['decide queued', 'execute queued']);
     });
 
     it('does not need the lock in a pass [F3]', async () => {
@@ -218,14 +220,14 @@ describe('ScheduleEnqueuer', () => {
   });
 
   it('reports malformed schedules, counts them and leaves them out [F5]', async () => {
-    const unreadable = recordEvents(events, 'schedule:unreadable');
+    const reports = recordEvents(events, 'schedule:unreadable');
     const bad = (_id: string): ScheduleDocument => ({ ...aSchedule({ _id }), overlap: 'x' as 'skip' });
     due = [[bad('b1'), aSchedule({ _id: 'good' }), bad('b2')], []];
     await enqueuer.runOnce();
     await enqueuer.runOnce();
     assert.ok(calls.includes('decide good'));
     assert.deepEqual(
-      unreadable.map(({ event }) => event),
+      reports.map(({ event }) => event),
       ['b1', 'b2'].map((scheduleId, index) => ({
         scheduleId,
         reason: "overlap must be one of allow, skip, queue, replace, got 'x'",
@@ -247,15 +249,14 @@ describe('ScheduleEnqueuer', () => {
   describe('when a run ends in this process', () => {
     async function start(schedule: ScheduleDocument, plan: Partial<Plan>): Promise<void> {
       due = [[schedule]];
-      decide = (schedules) => ({ stored: schedules.map((one) => decided(one, plan)), conflicts: 0 });
+      decide = (schedules) => ({ stored: schedules.map((one) => aPlan(one, plan)), conflicts: 0 });
       enqueuer.start();
       await flushEventLoop();
       calls = [];
     }
 
     it('plans the waiting run at once [B10]', async () => {
-      const line = { pending: [run('s@2')], active: 's@1' };
-      await start(aSchedule({ overlap: 'queue' }), line);
+      await start(aSchedule({ overlap: 'queue' }), { pending: [run('s@2')], active: 's@1' });
       enqueuer.runEnded('s@1');
       await flushEventLoop();
       assert.ok(calls.includes('find s') && calls.includes('decide s'), calls.join(', '));
@@ -292,7 +293,7 @@ describe('ScheduleEnqueuer', () => {
     let stopped: Promise<void> | undefined;
     decide = (schedules) => {
       stopped ??= enqueuer.stop();
-      return { stored: schedules.map((one) => decided(one)), conflicts: 0 };
+      return { stored: schedules.map((one) => aPlan(one)), conflicts: 0 };
     };
     enqueuer.start();
     await flushEventLoop(10);

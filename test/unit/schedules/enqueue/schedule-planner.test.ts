@@ -46,7 +46,7 @@ function skip(hour: number): PendingSkip {
   };
 }
 
-function decided(fields: Partial<ScheduleDocument>, cancel: string | null = null): PlannedSchedule {
+function aPlan(fields: Partial<ScheduleDocument>, cancel: string | null = null): PlannedSchedule {
   const schedule = aSchedule(fields);
   const { nextRunAt, lastRunAt, runs, pending, active } = schedule;
   return { schedule, plan: { nextRunAt, lastRunAt, runs, pending, active, cancel } };
@@ -66,8 +66,9 @@ describe('SchedulePlanner and PlanExecutor', () => {
   let disabled: Partial<ScheduleDocument>[];
   let runs: RunState[];
   let rejected: Map<string, Error>;
-  let refusedSkips: Map<string, Error>;
-  let win: (ids: string[]) => string[];
+  let rejectedSkips: Map<string, Error>;
+  /** Which of these plans are stored; another process was faster with the rest. */
+  let storedPlans: (ids: string[]) => string[];
   let insert: (jobs: readonly JobDocument[]) => BulkResult[];
 
   beforeEach(() => {
@@ -75,17 +76,17 @@ describe('SchedulePlanner and PlanExecutor', () => {
     events = new EventBus();
     [calls, inserted, recorded, disabled, runs] = [[], [], [], [], []];
     rejected = new Map();
-    refusedSkips = new Map();
-    win = (ids) => ids;
+    rejectedSkips = new Map();
+    storedPlans = (ids) => ids;
     insert = (jobs) => jobs.map(({ _id: id }) => ({ id, duplicate: false }));
     store = {
       storeDecisions: async (_, list) => {
         calls.push(`decide ${list.map(({ schedule }) => schedule._id).join(' ')}`);
-        return { stored: new Set(win(list.map(({ schedule }) => schedule._id))), rejected };
+        return { stored: new Set(storedPlans(list.map(({ schedule }) => schedule._id))), rejected };
       },
       removePending: async (done) => {
         for (const { scheduleId, kind, ids } of done)
-          calls.push(`drop ${kind} ${scheduleId}: ${ids.join(' ')}`);
+          calls.push(`remove ${kind} ${scheduleId}: ${ids.join(' ')}`);
       },
       enqueueMany: async (jobs) => {
         calls.push(`insert ${jobs.map(({ _id }) => _id).join(' ')}`);
@@ -96,7 +97,7 @@ describe('SchedulePlanner and PlanExecutor', () => {
       recordSkips: async (skips) => {
         calls.push(`record ${skips.map(({ _id }) => _id).join(' ')}`);
         recorded.push(...skips);
-        return refusedSkips;
+        return rejectedSkips;
       },
       findRunStates: async (ids) => {
         calls.push(`find ${ids.join(' ')}`);
@@ -148,7 +149,7 @@ describe('SchedulePlanner and PlanExecutor', () => {
 
     it('reports plans that were lost to another process [F3]', async () => {
       const contended = recordEvents(events, 'schedule:contended');
-      win = ([first]) => [first!];
+      storedPlans = ([first]) => [first!];
       const schedules = ['a', 'b', 'c'].map((_id) => aSchedule({ _id }));
       const { stored, conflicts } = await planner.decide(schedules, timeAfter(HOUR));
       assert.deepEqual([stored.map(({ schedule }) => schedule._id), conflicts], [['a'], 2]);
@@ -175,7 +176,7 @@ describe('SchedulePlanner and PlanExecutor', () => {
       );
     });
 
-    it('measures the running time from the first start, the start, the creation or the decision [Y5]', async () => {
+    it('measures the running time from the first start, else the start, the creation or the plan [Y5]', async () => {
       const id = run(1).id;
       const [createdAt, startedAt, firstStartedAt] = [timeAfter(1), timeAfter(2), timeAfter(3)];
       const since = async (
@@ -198,14 +199,14 @@ describe('SchedulePlanner and PlanExecutor', () => {
 
   describe('execute', () => {
     it('inserts the job, records the skip, removes both, then cancels [C7]', async () => {
-      const one = decided({ pending: [run(1), run(2), skip(3)], active: run(1).id, overlap: 'queue' }, 's@0');
+      const one = aPlan({ pending: [run(1), run(2), skip(3)], active: run(1).id, overlap: 'queue' }, 's@0');
       const made = await executor.execute([one], timeAfter(HOUR));
       assert.deepEqual(calls, [
         `insert ${run(1).id}`,
         'wake',
-        `drop run s: ${run(1).id}`,
+        `remove run s: ${run(1).id}`,
         `record ${skip(3).id}`,
-        `drop skip s: ${skip(3).id}`,
+        `remove skip s: ${skip(3).id}`,
         'cancel s@0: replaced by a newer run of its schedule',
       ]);
       assert.deepEqual(
@@ -215,13 +216,13 @@ describe('SchedulePlanner and PlanExecutor', () => {
     });
 
     it('keeps a run pending whose job cannot be inserted, and reports it [F4]', async () => {
-      const troubles = recordEvents(events, 'worker:trouble');
-      const one = decided({ pending: [run(1)], active: run(1).id });
-      insert = ([first]) => [{ id: first!._id, error: new Error('refused') }];
+      const reports = recordEvents(events, 'worker:trouble');
+      const one = aPlan({ pending: [run(1)], active: run(1).id });
+      insert = ([first]) => [{ id: first!._id, error: new Error('rejected') }];
       assert.deepEqual(await executor.execute([one], timeAfter(HOUR)), []);
       assert.deepEqual(
-        troubles.map(({ event }) => (event as { error: Error }).error.message),
-        ['refused'],
+        reports.map(({ event }) => (event as { error: Error }).error.message),
+        ['rejected'],
       );
       insert = () => {
         throw new Error('no connection');
@@ -237,7 +238,7 @@ describe('SchedulePlanner and PlanExecutor', () => {
       const due = recordEvents(events, 'schedule:due');
       insert = (jobs) => jobs.map(({ _id: id }, index) => ({ id, duplicate: index === 0 }));
       clock.advance(HOUR + 30);
-      const one = decided({ pending: [run(0), run(1)], overlap: 'allow' });
+      const one = aPlan({ pending: [run(0), run(1)], overlap: 'allow' });
       const made = await executor.execute([one], clock.now());
       assert.deepEqual(
         made.map(({ _id }) => _id),
@@ -247,13 +248,13 @@ describe('SchedulePlanner and PlanExecutor', () => {
         due.map(({ event }) => event),
         [{ scheduleId: 's', jobId: run(1).id, scheduledFor: timeAfter(HOUR), late: 30 }],
       );
-      assert.ok(calls.includes(`drop run s: ${run(0).id} ${run(1).id}`));
+      assert.ok(calls.includes(`remove run s: ${run(0).id} ${run(1).id}`));
     });
 
     it('records a skip with its details and emits an event [D13]', async () => {
       const skipped = recordEvents(events, 'schedule:skipped');
       const entry: PendingSkip = { ...skip(1), activeId: 's@0', runningFor: 77 };
-      await executor.execute([decided({ pending: [entry] })], timeAfter(HOUR));
+      await executor.execute([aPlan({ pending: [entry] })], timeAfter(HOUR));
       const { kind: _, id, ...rest } = entry;
       assert.deepEqual(recorded, [
         { ...rest, _id: id, scheduleId: 's', expiresAt: timeAfter(HOUR, entry.since) },
@@ -273,20 +274,31 @@ describe('SchedulePlanner and PlanExecutor', () => {
       );
     });
 
-    it('removes the others when MongoDB rejects one skip [Y8]', async () => {
+    it('removes the other runs when the job of one cannot be inserted [Y8]', async () => {
       insert = (jobs) =>
         jobs.map(({ _id: id, schedule }) =>
-          schedule === 'bad' ? { id, error: new Error('refused') } : { id, duplicate: false },
+          schedule === 'bad' ? { id, error: new Error('rejected') } : { id, duplicate: false },
         );
       const list = ['a', 'bad', 'z'].map((_id) => {
         const pending = [{ ...run(1), id: occurrenceId(_id, timeAfter(HOUR)) }];
-        return decided({ _id, pending, active: pending[0]!.id });
+        return aPlan({ _id, pending, active: pending[0]!.id });
       });
-      await executor.execute(list, timeAfter(HOUR)).catch(() => undefined);
+      await executor.execute(list, timeAfter(HOUR));
       assert.deepEqual(
-        calls.filter((call) => call.startsWith('drop')),
-        ['a', 'z'].map((id) => `drop run ${id}: ${occurrenceId(id, timeAfter(HOUR))}`),
+        calls.filter((call) => call.startsWith('remove')),
+        ['a', 'z'].map((id) => `remove run ${id}: ${occurrenceId(id, timeAfter(HOUR))}`),
       );
+    });
+
+    it('reports a skip that MongoDB rejects, and removes it like the others [Y8]', async () => {
+      const reports = recordEvents(events, 'worker:trouble');
+      rejectedSkips.set(skip(1).id, new Error('rejected'));
+      await executor.execute([aPlan({ pending: [skip(1), skip(2)] })], timeAfter(HOUR));
+      assert.deepEqual(
+        reports.map(({ event }) => (event as { subject?: string }).subject),
+        [skip(1).id],
+      );
+      assert.equal(calls.at(-1), `remove skip s: ${skip(1).id} ${skip(2).id}`);
     });
   });
 
@@ -346,20 +358,20 @@ describe('SchedulePlanner and PlanExecutor', () => {
       assert.notEqual(
         jitterOf('s@1', jitter),
         jitterOf('t@1', jitter),
-        'schedules of one time are spread too',
+        'schedules that are due at the same time are spread, too',
       );
     });
 
     it('may start if runs may overlap, otherwise only if it is the current run [B10]', () => {
       const pending: Plan['pending'] = [run(1), skip(2), run(3)];
-      const released = (overlap: ScheduleDocument['overlap'], active: string | null): string[] =>
+      const runnable = (overlap: ScheduleDocument['overlap'], active: string | null): string[] =>
         runnableNow({ overlap }, { pending, active }).map(({ id }) => id);
-      assert.deepEqual(released('allow', null), [run(1).id, run(3).id]);
+      assert.deepEqual(runnable('allow', null), [run(1).id, run(3).id]);
       for (const overlap of ['skip', 'queue', 'replace'] as const) {
-        assert.deepEqual(released(overlap, run(3).id), [run(3).id]);
-        assert.deepEqual(released(overlap, 's@0'), []);
-        assert.deepEqual(released(overlap, skip(2).id), []);
-        assert.deepEqual(released(overlap, null), []);
+        assert.deepEqual(runnable(overlap, run(3).id), [run(3).id]);
+        assert.deepEqual(runnable(overlap, 's@0'), []);
+        assert.deepEqual(runnable(overlap, skip(2).id), []);
+        assert.deepEqual(runnable(overlap, null), []);
       }
     });
   });

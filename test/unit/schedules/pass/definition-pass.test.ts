@@ -3,8 +3,7 @@ import { resolveOptions } from '../../../../src/config/options.js';
 import type { JobDocument } from '../../../../src/domain/job/job.js';
 import type { ScheduleDocument, SkipDocument } from '../../../../src/domain/schedule/schedule.js';
 import { EventBus } from '../../../../src/runtime/event-bus.js';
-import type { ScheduleBuilder } from '../../../../src/schedules/definition/builder.js';
-import { defineSchedule } from '../../../../src/schedules/definition/builder.js';
+import { defineSchedule, type ScheduleBuilder } from '../../../../src/schedules/definition/builder.js';
 import { DefinitionRegistry } from '../../../../src/schedules/definition/definition-registry.js';
 import { PlanExecutor, type PlanExecutorDeps } from '../../../../src/schedules/enqueue/plan-executor.js';
 import {
@@ -21,12 +20,12 @@ import { ManualClock } from '../../../support/manual-clock.js';
 const MINUTE = 60_000;
 const FIRST = 'report@2026-01-01T00:01:00.000Z';
 
-/** Keeps everything in memory; `losses` lets others be first that many times. */
-class Memory {
+/** A store in memory. The next `conflicts` plans are not stored, as if another process had stored one first. */
+class MemoryStore {
   readonly schedules = new Map<string, ScheduleDocument>();
   readonly jobs = new Map<string, JobDocument>();
   readonly skips: SkipDocument[] = [];
-  losses = 0;
+  conflicts = 0;
   rounds = 0;
   writes = 0;
 
@@ -36,7 +35,7 @@ class Memory {
     storeDecisions: async (token, decisions) => {
       this.rounds++;
       this.writes++;
-      const stored = decisions.filter(() => this.losses-- <= 0);
+      const stored = decisions.filter(() => this.conflicts-- <= 0);
       for (const {
         schedule,
         plan: { cancel: _, ...fields },
@@ -81,23 +80,23 @@ class Memory {
 }
 
 describe('DefinitionPass', () => {
-  /** A definition every minute, stored a minute ago. `end` is what becomes of a job that runs in place. */
+  /** A pass with one definition that runs every minute and was stored a minute ago. `end` decides how an inline run ends. */
   function aPass(
-    say: (report: ScheduleBuilder<unknown>) => unknown = () => undefined,
+    configure: (report: ScheduleBuilder<unknown>) => unknown = () => undefined,
     end: (job: JobDocument) => Partial<JobDocument> | undefined = () => ({ status: 'COMPLETED' }),
     stopAfterFirst = false,
   ): {
-    memory: Memory;
+    memory: MemoryStore;
     pass: DefinitionPass;
     preview: (at: Date | undefined) => Promise<PassEntry[]>;
     ran: string[];
   } {
-    const memory = new Memory();
+    const memory = new MemoryStore();
     const clock = new ManualClock();
     const options = resolveOptions({ uri: 'mongodb://localhost/unused', environment: 'test' });
     const definitions = new DefinitionRegistry(aRegistry(), options);
-    const dispatch = (): never => assert.fail('nothing is dispatched');
-    say(defineSchedule(definitions, dispatch, 'report', () => undefined).everyMinute());
+    const dispatch = (): never => assert.fail('must not dispatch');
+    configure(defineSchedule(definitions, dispatch, 'report', () => undefined).everyMinute());
     for (const { name, schedule, hash } of definitions.all())
       memory.schedules.set(name, newSchedule(name, 'code', schedule, hash, clock.now()));
     clock.advance(MINUTE);
@@ -108,7 +107,7 @@ describe('DefinitionPass', () => {
     const deps = { store, clock, events, definitions, options };
     const executor = new PlanExecutor({
       ...deps,
-      jobs: { cancel: () => assert.fail('nothing is canceled') },
+      jobs: { cancel: () => assert.fail('must not cancel') },
       engine: { wake: () => undefined },
     });
     const engine: DefinitionPassDeps['engine'] = {
@@ -116,7 +115,7 @@ describe('DefinitionPass', () => {
         return isStopped();
       },
       runInline: async (job) => {
-        if (isStopped()) throw new Error('the worker was stopped meanwhile');
+        if (isStopped()) throw new Error('the worker was stopped');
         if (memory.jobs.has(job._id)) return false;
         ran.push(job._id);
         const ended = end(job);
@@ -130,22 +129,22 @@ describe('DefinitionPass', () => {
     return { memory, pass, preview, ran };
   }
 
-  function told(entries: readonly PassEntry[]): unknown[] {
+  function summarize(entries: readonly PassEntry[]): unknown[] {
     return entries.map(({ result, reason, jobId }) => [result, reason, jobId]);
   }
 
   it('plans again after a conflict and runs what is still due [J15]', async () => {
     const { memory, pass, ran } = aPass();
-    memory.losses = 4;
-    assert.deepEqual(told(await pass.run(undefined)), [['run', null, FIRST]]);
+    memory.conflicts = 4;
+    assert.deepEqual(summarize(await pass.run(undefined)), [['run', null, FIRST]]);
     assert.equal(memory.rounds, 5);
     assert.deepEqual(ran, [FIRST]);
   });
 
   it('gives up after repeated conflicts, reports it and runs nothing [J15]', async () => {
     const { memory, pass, ran } = aPass();
-    memory.losses = 100;
-    assert.deepEqual(told(await pass.run(undefined)), [
+    memory.conflicts = 100;
+    assert.deepEqual(summarize(await pass.run(undefined)), [
       ['skipped', 'planned by another process at the same time', null],
     ]);
     assert.ok(memory.rounds <= 10, String(memory.rounds));
@@ -155,7 +154,7 @@ describe('DefinitionPass', () => {
   it('does not run a job that another process has inserted in the meantime [J15]', async () => {
     const { memory, pass, ran } = aPass();
     memory.jobs.set(FIRST, { _id: FIRST, status: 'COMPLETED' } as JobDocument);
-    assert.deepEqual(told(await pass.run(undefined)), [['skipped', 'its job already exists', FIRST]]);
+    assert.deepEqual(summarize(await pass.run(undefined)), [['skipped', 'its job already exists', FIRST]]);
     assert.deepEqual(ran, []);
     assert.deepEqual(memory.schedules.get('report')?.pending, []);
   });
@@ -163,7 +162,7 @@ describe('DefinitionPass', () => {
   it('reports a schedule that is removed during the pass [Y8]', async () => {
     const { memory, pass } = aPass();
     memory.schedules.clear();
-    assert.deepEqual(told(await pass.run(undefined)), [['skipped', 'not registered', null]]);
+    assert.deepEqual(summarize(await pass.run(undefined)), [['skipped', 'not registered', null]]);
   });
 
   it('reports how an inline run ended: completed, failed, cancelled, skipped by a filter, or not finished [D6]', async () => {
@@ -181,7 +180,7 @@ describe('DefinitionPass', () => {
     ];
     for (const [end, expected] of ends) {
       const { pass } = aPass(undefined, () => end);
-      assert.deepEqual(told(await pass.run(undefined)), [[...expected, FIRST]]);
+      assert.deepEqual(summarize(await pass.run(undefined)), [[...expected, FIRST]]);
     }
   });
 
@@ -194,17 +193,17 @@ describe('DefinitionPass', () => {
 
   it('enqueues definitions with a queue and does not run them [D6]', async () => {
     const { memory, pass, ran } = aPass((report) => report.queue('reports'));
-    assert.deepEqual(told(await pass.run(undefined)), [['enqueued', null, FIRST]]);
+    assert.deepEqual(summarize(await pass.run(undefined)), [['enqueued', null, FIRST]]);
     assert.deepEqual(ran, []);
     assert.equal(memory.jobs.get(FIRST)?.queue, 'reports');
   });
 
   it('plans no definition that is disabled or for another environment [D7] [D8]', async () => {
-    for (const say of [
+    for (const configure of [
       (report: ScheduleBuilder<unknown>) => report.disable(),
       (report: ScheduleBuilder<unknown>) => report.environments('production'),
     ]) {
-      const { memory, pass, ran } = aPass(say);
+      const { memory, pass, ran } = aPass(configure);
       const [entry] = await pass.run(undefined);
       assert.equal(entry?.result, 'skipped');
       assert.deepEqual([ran, memory.writes], [[], 0]);
@@ -213,26 +212,29 @@ describe('DefinitionPass', () => {
 
   it('starts nothing after a stop [J17]', async () => {
     const { memory, pass, ran } = aPass((report) => report.onMisfire('all'), undefined, true);
-    const two = memory.schedules.get('report')!;
-    memory.schedules.set('report', { ...two, nextRunAt: new Date(two.nextRunAt!.getTime() - 5 * MINUTE) });
+    const report = memory.schedules.get('report')!;
+    memory.schedules.set('report', {
+      ...report,
+      nextRunAt: new Date(report.nextRunAt!.getTime() - 5 * MINUTE),
+    });
     const entries = await pass.run(undefined);
     assert.equal(ran.length, 1);
     assert.ok(
       entries.every(({ result }) => result !== 'failed'),
-      'to be stopped is no failure',
+      'a stop is not a failure',
     );
   });
 
   it('writes nothing in a preview [D11]', async () => {
-    for (const say of [
+    for (const configure of [
       (report: ScheduleBuilder<unknown>) => report,
       (report: ScheduleBuilder<unknown>) => report.queue('reports'),
       (report: ScheduleBuilder<unknown>) => report.onMisfire('skip').overlap('replace'),
     ]) {
-      const { memory, preview, ran } = aPass(say);
+      const { memory, preview, ran } = aPass(configure);
       const now = await preview(undefined);
       const then = await preview(new Date('2026-01-01T00:01:00Z'));
-      assert.deepEqual(told(now), told(then));
+      assert.deepEqual(summarize(now), summarize(then));
       assert.equal(now[0]?.jobId, FIRST);
       assert.deepEqual([ran, memory.writes], [[], 0]);
     }

@@ -25,7 +25,7 @@ function stored(options: ScheduleOptions, fields: Partial<ScheduleDocument> = {}
   return { ...newSchedule('work', 'code', definition, hashOf(definition), NOW), ...fields };
 }
 
-/** What a schedule is after its definition changed. */
+/** The schedule after its definition changed. */
 function change(before: ScheduleDocument, options: ScheduleOptions, now = LATER): ScheduleDocument {
   const definition = aDefinition(options);
   return { ...before, ...applyDefinition(before, definition, hashOf(definition), now) };
@@ -107,10 +107,10 @@ describe('applyDefinition', () => {
     const after = change(hourly, { cron: '15 * * * *' });
     assert.deepEqual([after.nextRunAt, after.pending, after.updatedAt], [at('01-01T13:15:00'), [], LATER]);
     assert.notEqual(after.hash, hourly.hash);
-    assert.notEqual(after.decision, hourly.decision, 'decisions under way are void');
+    assert.notEqual(after.decision, hourly.decision, 'plans that are being stored become invalid');
   });
 
-  it('records occurrences that were due and not decided as skipped by the change [F2]', () => {
+  it('records occurrences that were due and not planned yet as skipped because of the change [F2]', () => {
     const before = { ...hourly, nextRunAt: at('01-01T10:00:00') };
     const { nextRunAt, pending } = change(before, { cron: '15 * * * *' });
     assert.deepEqual(nextRunAt, at('01-01T13:15:00'));
@@ -199,18 +199,18 @@ describe('applyDefinition', () => {
   });
 
   describe('with maxRuns', () => {
-    const over = stored({ cron: '0 * * * *', maxRuns: 3 }, { runs: 3, nextRunAt: null });
+    const ended = stored({ cron: '0 * * * *', maxRuns: 3 }, { runs: 3, nextRunAt: null });
 
     it('stays ended after its last run when its rule changes [B10]', () => {
-      assert.equal(change(over, { cron: '15 * * * *', maxRuns: 3 }).nextRunAt, null);
+      assert.equal(change(ended, { cron: '15 * * * *', maxRuns: 3 }).nextRunAt, null);
     });
 
     it('continues when maxRuns is raised [B10]', () => {
-      assert.deepEqual(change(over, { cron: '0 * * * *', maxRuns: 5 }).nextRunAt, at('01-01T13:00:00'));
+      assert.deepEqual(change(ended, { cron: '0 * * * *', maxRuns: 5 }).nextRunAt, at('01-01T13:00:00'));
     });
 
     it('continues when maxRuns is removed [B10]', () => {
-      assert.deepEqual(change(over, { cron: '0 * * * *' }).nextRunAt, at('01-01T13:00:00'));
+      assert.deepEqual(change(ended, { cron: '0 * * * *' }).nextRunAt, at('01-01T13:00:00'));
     });
   });
 });
@@ -226,7 +226,7 @@ describe('restartFrom', () => {
     );
   });
 
-  it('skips an occurrence at this very moment [F2]', () => {
+  it('skips an occurrence at the moment of the restart [F2]', () => {
     const before = stored({ cron: '30 12 * * *' }, { nextRunAt: LATER });
     const { nextRunAt, pending } = restartFrom(before, before, LATER, 'changed');
     assert.deepEqual([nextRunAt, pending.length], [at('01-02T12:30:00'), 1]);

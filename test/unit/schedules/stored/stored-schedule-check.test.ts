@@ -7,7 +7,7 @@ import { START } from '../../../support/instants.js';
 const RUN = { kind: 'run', id: 's@1', at: START, since: START };
 
 describe('findMalformation', () => {
-  it('accepts a schedule as it is stored [F5]', () => {
+  it('returns undefined for a well-formed schedule [F5]', () => {
     assert.equal(findMalformation(aSchedule()), undefined);
     assert.equal(
       findMalformation(aSchedule({ rule: null, nextRunAt: null, queue: 'q', maxRuns: 3 })),
@@ -39,7 +39,7 @@ describe('findMalformation', () => {
     ['pending', [[{ ...RUN, id: 5 }], [{ ...RUN, at: '2026-01-01' }], [RUN, { ...RUN, at: null }]]],
   ];
   for (const [field, values] of broken) {
-    it(`rejects a malformed '${field}' and says what is wrong [F5]`, () => {
+    it(`describes what is wrong with a malformed '${field}' [F5]`, () => {
       for (const value of values) {
         const document: unknown = { ...aSchedule(), [field]: value };
         assert.match(

@@ -48,7 +48,8 @@ describe('LockManager', () => {
   });
 
   function hold(id: string, fields: Partial<HoldRequest> = {}): HeldLease {
-    const onLost = (kind: LockLossReason): void => void lost.push(`${id} ${kind} at ${clock.monotonic()}`);
+    const onLost = (lossReason: LockLossReason): void =>
+      void lost.push(`${id} ${lossReason} at ${clock.monotonic()}`);
     const sentAt = clock.monotonic();
     const [held] = locks.hold([
       {
@@ -66,7 +67,7 @@ describe('LockManager', () => {
     return held!;
   }
 
-  async function pass(ms: number): Promise<void> {
+  async function advance(ms: number): Promise<void> {
     for (let left = ms; left > 0; left -= 50) {
       clock.advance(50);
       await flushEventLoop(1);
@@ -77,7 +78,7 @@ describe('LockManager', () => {
 
   it('renews its locks at a third of the lease', async () => {
     const a = hold('a');
-    await pass(20_000);
+    await advance(20_000);
     assert.deepEqual(times().slice(0, 3), [2000, 4000, 6000]);
     assert.equal(locks.isValid(a), true);
     assert.deepEqual(lost, []);
@@ -86,28 +87,28 @@ describe('LockManager', () => {
   it('reports a lock that another worker has taken', async () => {
     renew = async (leases) => [...leases];
     const a = hold('a');
-    await pass(2000);
+    await advance(2000);
     assert.deepEqual(lost, ['a taken at 2000']);
     assert.equal(locks.isValid(a), false);
-    await pass(10_000);
-    assert.equal(renewals.length, 1, 'what is lost is not renewed');
+    await advance(10_000);
+    assert.equal(renewals.length, 1, 'a lost lock is not renewed');
   });
 
-  it('gives up a lock it could not renew, well before others may take it', async () => {
+  it('gives up a lock that it could not renew, before other workers may take it', async () => {
     renew = () => Promise.reject(new Error('no answer'));
-    const trouble = recordEvents(events, 'worker:trouble');
+    const failures = recordEvents(events, 'worker:trouble');
     const a = hold('a');
-    await pass(4750);
+    await advance(4750);
     assert.equal(locks.isValid(a), true);
-    await pass(1000);
+    await advance(1000);
     assert.equal(lost.length, 1);
     const at = Number(/^a expired at (\d+)$/.exec(lost[0] ?? '')?.[1]);
     assert.ok(at >= 4800 && at <= 5400, `expired at ${at}`);
-    assert.ok(trouble.length > 0, 'and says that it has trouble');
-    assert.equal((trouble[0]?.event as { operation: string }).operation, 'renew locks');
+    assert.ok(failures.length > 0);
+    assert.equal((failures[0]?.event as { operation: string }).operation, 'renew locks');
   });
 
-  it('detects by itself that a lock has expired', () => {
+  it('treats a lock as invalid after four fifths of its lease without a renewal', () => {
     const a = hold('a');
     clock.advance(4799);
     assert.equal(locks.isValid(a), true);
@@ -119,9 +120,9 @@ describe('LockManager', () => {
     renew = () => new Promise(() => undefined);
     clock.advance(3000);
     const a = hold('a', { sentAt: 0 });
-    await pass(1750);
+    await advance(1750);
     assert.equal(locks.isValid(a), true);
-    await pass(50);
+    await advance(50);
     assert.equal(locks.isValid(a), false);
     // The renewal that never ends would keep the loop from stopping.
     await open();
@@ -131,18 +132,18 @@ describe('LockManager', () => {
     await locks.close();
     await open(60_000);
     renew = () => Promise.reject(new Error('no answer'));
-    await pass(500);
+    await advance(500);
     hold('short', { length: 1000 });
-    await pass(1000);
-    assert.equal(lost.length, 1, 'overdue before its lock runs out');
+    await advance(1000);
+    assert.equal(lost.length, 1, 'given up before the lock expires');
   });
 
   it('renews short leases of prefetched jobs', async () => {
     await locks.close();
     await open(60_000);
-    await pass(500);
+    await advance(500);
     hold('short', { length: 1000, prefetched: true });
-    await pass(5000);
+    await advance(5000);
     assert.deepEqual(lost, []);
   });
 
@@ -152,7 +153,7 @@ describe('LockManager', () => {
     locks.release(old);
     assert.equal(locks.isValid(old), false);
     assert.equal(locks.isValid(current), true);
-    await pass(2000);
+    await advance(2000);
     assert.deepEqual(renewals[0]?.ids, ['a']);
   });
 
@@ -160,17 +161,17 @@ describe('LockManager', () => {
     const a = hold('a');
     locks.release(a);
     locks.release(a);
-    await pass(10_000);
+    await advance(10_000);
     assert.deepEqual(renewals, []);
     assert.deepEqual(lost, []);
   });
 
-  it('renews prefetched jobs, and started ones until their time is over', async () => {
+  it('renews locks of prefetched jobs, and of started ones until their time limit', async () => {
     const a = hold('a', { prefetched: true, runsFor: 2000 });
-    await pass(3000);
+    await advance(3000);
     assert.deepEqual(times(), [2000]);
     locks.markStarted([a]);
-    await pass(8000);
+    await advance(8000);
     assert.deepEqual(times(), [2000, 4000]);
     assert.match(lost.join(), /^a expired at /);
   });
@@ -178,12 +179,12 @@ describe('LockManager', () => {
   it('starts renewal once, and never after it was closed', async () => {
     await Promise.all([locks.open(), locks.open()]);
     hold('a');
-    await pass(2000);
+    await advance(2000);
     assert.equal(renewals.length, 1);
     await locks.close();
     await locks.close();
     await assert.rejects(locks.open(), { code: 'WRONG_STATE' });
-    await pass(4000);
+    await advance(4000);
     assert.equal(renewals.length, 1);
   });
 

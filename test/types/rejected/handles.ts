@@ -2,27 +2,27 @@ import { Scheduler, type JobContext } from '../../../src/index.js';
 
 const scheduler = new Scheduler({ uri: 'mongodb://localhost' });
 
-// refused: a handle that was not awaited
+// rejected: a field of a handle that was not awaited
 scheduler.dispatch('work').id;
 const handle = await scheduler.dispatch('work');
-// refused: a handle is no thenable
+// rejected: a handle as a thenable
 handle.then(() => 1);
-// refused: a draft is no thenable
+// rejected: a draft as a thenable
 scheduler.delay('1h').then(() => 1);
-// refused: nobody changes the id of a job
+// rejected: changing the id of a handle
 handle.id = 'another';
-// refused: the token of a lock is its owner's
+// rejected: reading the lock token of a job
 (await scheduler.getJob('a'))?.lockToken;
 
 export function handler(payload: unknown, job: JobContext): void {
-  // refused: a job is read, not written
+  // rejected: a handler that changes the attempt of its job
   job.attempt = 1;
-  // refused: nor its fence
+  // rejected: a handler that changes the fence of its job
   job.fence++;
-  // refused: nor its payload
+  // rejected: a handler that changes the payload of its job
   job.payload = payload;
-  // refused: nor its status
+  // rejected: a handler that changes the status of its job
   job.status = 'COMPLETED';
-  // refused: progress is a number
+  // rejected: progress that is not a number
   void job.reportProgress('half');
 }

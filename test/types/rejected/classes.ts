@@ -24,13 +24,13 @@ class Numbered {
   }
 }
 
-// refused: a payload that the class does not take
+// rejected: a payload that the class does not accept
 await scheduler.dispatch(Static, { to: 5 });
-// refused: nor the instance
+// rejected: a payload that the instance does not accept
 await scheduler.dispatch(Instance, { n: 'one' });
-// refused: a class that handles nothing
+// rejected: a class without a handler method
 scheduler.registerHandler(Nothing);
-// refused: execute that answers neither true nor false
+// rejected: an execute that does not return a boolean
 scheduler.registerHandler(Numbered);
-// refused: dispatching a class that handles nothing
+// rejected: dispatching a class without a handler method
 await scheduler.dispatch(Nothing);

@@ -7,33 +7,33 @@ interface Payloads {
 
 const scheduler = new Scheduler<Payloads>({ uri: 'mongodb://localhost/app' });
 
-// refused: a payload of another type
+// rejected: a payload of another type
 await scheduler.dispatch('sendEmail', { to: 5 });
-// refused: a payload with a part missing
+// rejected: a payload with a missing field
 await scheduler.dispatch('sendEmail', {});
-// refused: a payload with a part too many
+// rejected: a payload with an unknown field
 await scheduler.dispatch('sendEmail', { to: 'a', cc: 'b' });
-// refused: no payload where there must be one
+// rejected: a missing payload
 await scheduler.dispatch('sendEmail');
-// refused: undefined where there must be a payload
+// rejected: undefined instead of a payload
 await scheduler.dispatch('sendEmail', undefined);
-// refused: a payload where there is none
+// rejected: a payload for a task type without one
 await scheduler.dispatch('cleanUp', { to: 'a' });
-// refused: an unknown task type
+// rejected: an unknown task type
 await scheduler.dispatch('sendMail', { to: 'a' });
-// refused: an object instead of a name
+// rejected: an object instead of a name
 await scheduler.dispatch({ $ne: null }, { to: 'a' });
-// refused: an unknown task type of a draft
+// rejected: an unknown task type of a draft
 await scheduler.delay('1h').dispatch('sendMail');
-// refused: a handler for an unknown task type
+// rejected: a handler for an unknown task type
 scheduler.registerHandler('sendMail', () => 1);
-// refused: a handler that takes another payload
+// rejected: a handler for another payload
 scheduler.registerHandler('sendEmail', (payload: { from: string }) => payload.from);
 scheduler.registerHandler('sendEmail', (payload) => {
-  // refused: a part that the payload does not have
+  // rejected: a field that the payload does not have
   return payload.subject;
 });
-// refused: one of many with a payload of another type
+// rejected: dispatchMany with a payload of another type
 await scheduler.dispatchMany([{ taskType: 'sendEmail', payload: { to: 5 } }]);
-// refused: one of many of an unknown task type
+// rejected: dispatchMany with an unknown task type
 await scheduler.dispatchMany([{ taskType: 'sendMail', payload: { to: 'a' } }]);

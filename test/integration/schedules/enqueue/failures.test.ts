@@ -1,106 +1,93 @@
 import assert from 'node:assert/strict';
 import { occurrencesOf } from '../../../../src/domain/calendar/occurrences.js';
 import type { Rule } from '../../../../src/domain/calendar/rule.js';
-import type { JobDocument } from '../../../../src/domain/job/job.js';
 import type { ScheduleDocument } from '../../../../src/domain/schedule/schedule.js';
 import type { Scheduler, SchedulerEvents } from '../../../../src/index.js';
 import { manualScheduler, withoutRenewalThread } from '../../../support/manual-scheduler.js';
 import { aSchedule } from '../../../support/factories/schedule.js';
-import { loadOutcomes } from '../../../support/occurrence-outcomes.js';
 import { nextEvent, recordEvents } from '../../../support/events.js';
 import { withFailPoint } from '../../../support/fail-point.js';
 import { timeAfter, START } from '../../../support/instants.js';
 import type { ManualClock } from '../../../support/manual-clock.js';
+import { jobIdsOf, jobsOf, outcomesUntil, TAKEOVER_MS } from '../../../support/schedules.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-/** After this long others carry out what somebody decided and did not carry out. */
-const LEFT_ALONE = 2 * SECOND;
 
 describe('schedules when something fails', () => {
   const database = useSharedDatabase();
 
-  /** A worker by hand, with a handler for `work`. */
-  function worker(): { scheduler: Scheduler; clock: ManualClock } {
+  function createWorker(): { scheduler: Scheduler; clock: ManualClock } {
     const { scheduler, clock } = manualScheduler(database);
     scheduler.registerHandler('work', () => undefined);
     return { scheduler, clock };
   }
 
-  /** What no worker would write. */
-  async function plant(fields: Record<string, unknown>): Promise<void> {
+  /** Stores a schedule that Chronos would not write. */
+  async function insertInvalid(fields: Record<string, unknown>): Promise<void> {
     const document: ScheduleDocument = { ...aSchedule(), ...fields };
     await database.collections.schedules.insertOne(document, {
       bypassDocumentValidation: true,
     });
   }
 
-  async function jobs(schedule: string): Promise<JobDocument[]> {
-    return database.collections.jobs.find({ schedule }, { sort: { _id: 1 } }).toArray();
-  }
-
-  async function ids(schedule: string): Promise<string[]> {
-    return (await jobs(schedule)).map(({ _id }) => _id);
-  }
-
   describe('when the job is inserted', () => {
     it('and the server rejects it, the same occurrence is tried again and nothing is lost [F4]', async () => {
-      const { scheduler, clock } = worker();
+      const { scheduler, clock } = createWorker();
       const due = recordEvents(scheduler, 'schedule:due');
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *' });
       clock.advance(HOUR);
-      await withFailPoint(database, { commands: ['insert'], how: 'refused' }, async () => {
+      await withFailPoint(database, { commands: ['insert'], how: 'error' }, async () => {
         await assert.rejects(scheduler.run());
-        clock.advance(LEFT_ALONE);
+        clock.advance(TAKEOVER_MS);
         await assert.rejects(scheduler.run());
       });
-      assert.deepEqual([await ids('s'), due], [[], []]);
+      assert.deepEqual([await jobIdsOf(database, 's'), due], [[], []]);
       assert.equal((await scheduler.getSchedule('s'))?.waiting, 0);
 
-      clock.advance(LEFT_ALONE);
+      clock.advance(TAKEOVER_MS);
       assert.equal(await scheduler.run(), 1);
-      const [job, ...others] = await jobs('s');
+      const [job, ...others] = await jobsOf(database, 's');
       assert.deepEqual(others, []);
       assert.deepEqual([job?._id, job?.scheduledFor], ['s@2026-01-01T01:00:00.000Z', timeAfter(HOUR)]);
       assert.deepEqual(
         due.map(({ event }) => (event as SchedulerEvents['schedule:due']).late),
-        [2 * LEFT_ALONE],
+        [2 * TAKEOVER_MS],
       );
       assert.deepEqual((await scheduler.getSchedule('s'))?.nextRunAt, timeAfter(2 * HOUR));
-      const span = { after: START, until: clock.now() };
-      assert.deepEqual(await loadOutcomes(database.collections, 's', span), ['job']);
+      assert.deepEqual(await outcomesUntil(database, clock.now()), ['job']);
     });
 
     for (const how of ['lostReply', 'noConnection'] as const) {
       it(`and ${how === 'lostReply' ? 'the reply is lost' : 'the connection breaks'}, there is one job, announced once [F4]`, async () => {
-        const { scheduler, clock } = worker();
+        const { scheduler, clock } = createWorker();
         const due = recordEvents(scheduler, 'schedule:due');
         await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *' });
         clock.advance(HOUR);
         await withFailPoint(database, { commands: ['insert'], how, times: 2 }, () => scheduler.run());
-        assert.deepEqual([await ids('s'), due.length], [['s@2026-01-01T01:00:00.000Z'], 1]);
-        assert.equal((await jobs('s'))[0]?.status, 'COMPLETED');
+        assert.deepEqual([await jobIdsOf(database, 's'), due.length], [['s@2026-01-01T01:00:00.000Z'], 1]);
+        assert.equal((await jobsOf(database, 's'))[0]?.status, 'COMPLETED');
       });
     }
 
-    it('and it keeps failing in a running worker, the error is reported with backoff until it works [F4]', async () => {
+    it('and it fails in a running worker, the error is reported and the insert is retried [F4]', async () => {
       const scheduler = database.scheduler({ ...withoutRenewalThread });
       scheduler.registerHandler('work', () => undefined);
       await scheduler.start();
       const complete = nextEvent(scheduler, 'job:complete');
-      await withFailPoint(database, { commands: ['insert'], how: 'refused' }, async () => {
-        const trouble = nextEvent(
+      await withFailPoint(database, { commands: ['insert'], how: 'error' }, async () => {
+        const failure = nextEvent(
           scheduler,
           'worker:trouble',
           ({ operation, failures }) => operation === 'enqueue schedules' && failures === 1,
         );
         await scheduler.addSchedule({ id: 's', taskType: 'work', every: '1s', maxRuns: 1 });
-        assert.match((await trouble).error.message, /fail/i);
+        assert.match((await failure).error.message, /fail/i);
       });
       const { jobId } = await complete;
-      assert.deepEqual(await ids('s'), [jobId]);
+      assert.deepEqual(await jobIdsOf(database, 's'), [jobId]);
       const { anchor } = (await scheduler.getSchedule('s'))!;
       assert.equal(jobId, `s@${timeAfter(SECOND, anchor).toISOString()}`);
     });
@@ -108,7 +95,7 @@ describe('schedules when something fails', () => {
 
   describe('when the plan is stored', () => {
     it('and the reply is lost, the stored plan is executed and no second one is made [F3]', async () => {
-      const { scheduler, clock } = worker();
+      const { scheduler, clock } = createWorker();
       await scheduler.addSchedule({
         id: 's',
         taskType: 'work',
@@ -123,30 +110,28 @@ describe('schedules when something fails', () => {
           await assert.rejects(scheduler.run());
         },
       );
-      assert.deepEqual(await ids('s'), []);
-      // Two hours later another would decide for another one.
+      assert.deepEqual(await jobIdsOf(database, 's'), []);
       clock.advance(20 * MINUTE);
       await scheduler.run();
-      assert.deepEqual(await ids('s'), ['s@2026-01-01T03:00:00.000Z']);
-      const span = { after: START, until: clock.now() };
-      assert.deepEqual(await loadOutcomes(database.collections, 's', span), ['misfire', 'misfire', 'job']);
+      assert.deepEqual(await jobIdsOf(database, 's'), ['s@2026-01-01T03:00:00.000Z']);
+      assert.deepEqual(await outcomesUntil(database, clock.now()), ['misfire', 'misfire', 'job']);
     });
 
     it('and the server rejects it, nothing is planned until the next pass [F3]', async () => {
-      const { scheduler, clock } = worker();
+      const { scheduler, clock } = createWorker();
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *' });
       const before = await database.collections.schedules.findOne({ _id: 's' });
       clock.advance(HOUR);
-      await withFailPoint(database, { commands: ['update'], collection: 'schedules', how: 'refused' }, () =>
+      await withFailPoint(database, { commands: ['update'], collection: 'schedules', how: 'error' }, () =>
         assert.rejects(scheduler.run()),
       );
       assert.deepEqual(await database.collections.schedules.findOne({ _id: 's' }), before);
       assert.equal(await scheduler.run(), 1);
-      assert.deepEqual(await ids('s'), ['s@2026-01-01T01:00:00.000Z']);
+      assert.deepEqual(await jobIdsOf(database, 's'), ['s@2026-01-01T01:00:00.000Z']);
     });
 
     it('and the skips cannot be recorded, they are recorded later, once [D13]', async () => {
-      const { scheduler, clock } = worker();
+      const { scheduler, clock } = createWorker();
       await scheduler.addSchedule({
         id: 's',
         taskType: 'work',
@@ -154,11 +139,11 @@ describe('schedules when something fails', () => {
         misfire: { policy: 'skip' },
       });
       clock.advance(3 * HOUR + 30 * MINUTE);
-      await withFailPoint(database, { commands: ['insert'], collection: 'skips', how: 'refused' }, () =>
+      await withFailPoint(database, { commands: ['insert'], collection: 'skips', how: 'error' }, () =>
         assert.rejects(scheduler.run()),
       );
       assert.deepEqual(await scheduler.getSkips('s'), []);
-      clock.advance(LEFT_ALONE);
+      clock.advance(TAKEOVER_MS);
       await withFailPoint(
         database,
         { commands: ['insert'], collection: 'skips', how: 'lostReply', times: 1 },
@@ -166,29 +151,24 @@ describe('schedules when something fails', () => {
           await scheduler.run().catch(() => undefined);
         },
       );
-      clock.advance(LEFT_ALONE);
+      clock.advance(TAKEOVER_MS);
       await scheduler.run();
-      const span = { after: START, until: clock.now() };
-      assert.deepEqual(await loadOutcomes(database.collections, 's', span), [
-        'misfire',
-        'misfire',
-        'misfire',
-      ]);
+      assert.deepEqual(await outcomesUntil(database, clock.now()), ['misfire', 'misfire', 'misfire']);
       assert.equal((await scheduler.getSkips('s')).length, 1);
     });
   });
 
   describe('with an invalid stored rule', () => {
-    /** Two good ones beside it, one found before and one after. */
-    async function beside(rule: unknown): Promise<{
+    /** Stores an invalid schedule between two valid ones. */
+    async function insertBetweenValid(rule: unknown): Promise<{
       scheduler: Scheduler;
       clock: ManualClock;
       disabled: { event: unknown }[];
     }> {
-      const { scheduler, clock } = worker();
+      const { scheduler, clock } = createWorker();
       const disabled = recordEvents(scheduler, 'schedule:disabled');
       await scheduler.addSchedule({ id: 'a', taskType: 'work', cron: '0 * * * *' });
-      await plant({ _id: 'bad', rule, nextRunAt: timeAfter(HOUR) });
+      await insertInvalid({ _id: 'bad', rule, nextRunAt: timeAfter(HOUR) });
       await scheduler.addSchedule({ id: 'z', taskType: 'work', cron: '0 * * * *' });
       return { scheduler, clock, disabled };
     }
@@ -196,18 +176,21 @@ describe('schedules when something fails', () => {
     const rules: [string, unknown, RegExp][] = [
       ['its cron is invalid', { cron: 'every day', timezone: 'UTC' }, /cron|every day/],
       ['its cron has a wrong value', { cron: '0 25 * * *', timezone: 'UTC' }, /25/],
-      ['it has no base', { timezone: 'UTC' }, /cron/],
-      ['its fields are no fields', { fields: { minutes: 'x' }, timezone: 'UTC' }, /minutes|x/],
-      ['its cron is no text', { cron: 5, timezone: 'UTC' }, /./],
+      ['it has no cron, fields or interval', { timezone: 'UTC' }, /cron/],
+      ['its fields are invalid', { fields: { minutes: 'x' }, timezone: 'UTC' }, /minutes|x/],
+      ['its cron is not a string', { cron: 5, timezone: 'UTC' }, /./],
       ['its time zone is missing', { cron: '0 * * * *' }, /zone/i],
-      ['its end is no date', { cron: '0 * * * *', timezone: 'UTC', endsAt: 'tomorrow' }, /./],
+      ['its end is not a date', { cron: '0 * * * *', timezone: 'UTC', endsAt: 'tomorrow' }, /./],
     ];
     for (const [name, rule, reason] of rules) {
-      it(`${name}: the schedule is disabled with the reason, and others continue [F5]`, async () => {
-        const { scheduler, clock, disabled } = await beside(rule);
+      it(`the schedule is disabled with the reason and others continue: ${name} [F5]`, async () => {
+        const { scheduler, clock, disabled } = await insertBetweenValid(rule);
         clock.advance(HOUR);
         assert.equal(await scheduler.run(), 2);
-        assert.deepEqual([(await ids('a')).length, (await ids('z')).length], [1, 1]);
+        assert.deepEqual(
+          [(await jobIdsOf(database, 'a')).length, (await jobIdsOf(database, 'z')).length],
+          [1, 1],
+        );
 
         const bad = await database.collections.schedules.findOne({ _id: 'bad' });
         assert.equal(bad?.isActive, false);
@@ -218,56 +201,64 @@ describe('schedules when something fails', () => {
         );
         clock.advance(HOUR);
         assert.equal(await scheduler.run(), 2);
-        assert.equal(disabled.length, 1, 'said once');
+        assert.equal(disabled.length, 1, 'reported once');
       });
     }
 
-    it('an unknown time zone: the schedule is left to processes that may know it, and others continue [F5]', async () => {
-      const { scheduler, clock, disabled } = await beside({ cron: '0 * * * *', timezone: 'Mars/Phobos' });
-      const trouble = recordEvents(scheduler, 'worker:trouble');
+    it('in an unknown time zone, the schedule stays active for processes that know the zone, and others continue [F5]', async () => {
+      const { scheduler, clock, disabled } = await insertBetweenValid({
+        cron: '0 * * * *',
+        timezone: 'Mars/Phobos',
+      });
+      const troubles = recordEvents(scheduler, 'worker:trouble');
       clock.advance(HOUR);
       assert.equal(await scheduler.run(), 2);
       const bad = await database.collections.schedules.findOne({ _id: 'bad' });
       assert.deepEqual([bad?.isActive, bad?.disabledReason, disabled.length], [true, null, 0]);
-      const [report] = trouble.map(({ event }) => event as SchedulerEvents['worker:trouble']);
+      const [report] = troubles.map(({ event }) => event as SchedulerEvents['worker:trouble']);
       assert.deepEqual([report?.operation, report?.subject], ['plan schedule', 'bad']);
       assert.match(report?.error.message ?? '', /Mars\/Phobos/);
     });
 
-    it('a disabled schedule continues when its rule is corrected [F5]', async () => {
-      const { scheduler, clock } = await beside({ cron: '0 25 * * *', timezone: 'UTC' });
+    it('the disabled schedule continues when its rule is corrected [F5]', async () => {
+      const { scheduler, clock } = await insertBetweenValid({ cron: '0 25 * * *', timezone: 'UTC' });
       clock.advance(HOUR);
       await scheduler.run();
       assert.equal((await scheduler.getSchedule('bad'))?.isActive, false);
       assert.equal(await scheduler.resumeSchedule('bad'), true);
-      assert.equal((await scheduler.getSchedule('bad'))?.isActive, false, 'resuming does not cure it');
+      assert.equal((await scheduler.getSchedule('bad'))?.isActive, false, 'resuming does not enable it');
 
       assert.equal(await scheduler.updateSchedule('bad', { cron: '30 * * * *' }), true);
-      const cured = await scheduler.getSchedule('bad');
+      const corrected = await scheduler.getSchedule('bad');
       assert.deepEqual(
-        [cured?.isActive, cured?.disabledReason, cured?.nextRunAt],
+        [corrected?.isActive, corrected?.disabledReason, corrected?.nextRunAt],
         [true, null, timeAfter(HOUR + 30 * MINUTE)],
       );
       clock.advance(30 * MINUTE);
       await scheduler.run();
-      assert.deepEqual(await ids('bad'), ['bad@2026-01-01T01:30:00.000Z']);
+      assert.deepEqual(await jobIdsOf(database, 'bad'), ['bad@2026-01-01T01:30:00.000Z']);
     });
 
-    it('pending runs are kept, and it is disabled only once [F5]', async () => {
-      const { scheduler, clock } = worker();
+    it('the schedule is disabled once, and its pending runs are kept [F5]', async () => {
+      const { scheduler, clock } = createWorker();
       const disabled = recordEvents(scheduler, 'schedule:disabled');
       const run = { kind: 'run', id: 'bad@2026-01-01T00:00:00.000Z', at: START, since: START };
-      await plant({ _id: 'bad', rule: { cron: 'x', timezone: 'UTC' }, pending: [run], active: run.id });
+      await insertInvalid({
+        _id: 'bad',
+        rule: { cron: 'x', timezone: 'UTC' },
+        pending: [run],
+        active: run.id,
+      });
       clock.advance(HOUR);
       for (let pass = 0; pass < 3; pass++) {
         await scheduler.run();
-        clock.advance(LEFT_ALONE);
+        clock.advance(TAKEOVER_MS);
       }
       assert.equal(disabled.length, 1);
-      assert.deepEqual(await ids('bad'), [run.id]);
+      assert.deepEqual(await jobIdsOf(database, 'bad'), [run.id]);
     });
 
-    it('an interval that never ends is rejected instead of computed for ever [F5]', () => {
+    it('an interval that does not advance is rejected instead of looping forever [F5]', () => {
       for (const every of [0, -1000, Number.NaN]) {
         const rule: Rule = { every, timezone: 'UTC' };
         assert.throws(() => occurrencesOf(rule, START), { code: 'INVALID_SCHEDULE' }, String(every));
@@ -276,11 +267,11 @@ describe('schedules when something fails', () => {
   });
 
   describe('with a malformed stored document', () => {
-    it('it is skipped and counted, and others continue [F5]', async () => {
-      const { scheduler, clock } = worker();
-      const unreadable: SchedulerEvents['schedule:unreadable'][] = [];
-      scheduler.on('schedule:unreadable', (event) => void unreadable.push(event));
-      const broken: Record<string, unknown> = {
+    it('the schedule is skipped and counted, and others continue [F5]', async () => {
+      const { scheduler, clock } = createWorker();
+      const reports: SchedulerEvents['schedule:unreadable'][] = [];
+      scheduler.on('schedule:unreadable', (event) => void reports.push(event));
+      const malformed: Record<string, unknown> = {
         taskType: undefined,
         overlap: 'sometimes',
         misfire: null,
@@ -289,30 +280,30 @@ describe('schedules when something fails', () => {
         rule: '0 * * * *',
       };
       await scheduler.addSchedule({ id: 'a', taskType: 'work', cron: '0 * * * *' });
-      for (const [field, value] of Object.entries(broken))
-        await plant({ _id: `no ${field}`, [field]: value });
+      for (const [field, value] of Object.entries(malformed))
+        await insertInvalid({ _id: `no ${field}`, [field]: value });
       await scheduler.addSchedule({ id: 'z', taskType: 'work', cron: '0 * * * *' });
-      const find = (): Promise<ScheduleDocument[]> =>
+      const findMalformed = (): Promise<ScheduleDocument[]> =>
         database.collections.schedules.find({ _id: /^no / }).toArray();
-      const before = await find();
+      const before = await findMalformed();
       for (const hour of [1, 2]) {
         clock.advance(HOUR);
         assert.equal(await scheduler.run(), 2, `hour ${hour}`);
       }
       assert.deepEqual(
-        unreadable.map(({ scheduleId, count }) => ({ scheduleId, count })),
-        Object.keys(broken).map((field, index) => ({ scheduleId: `no ${field}`, count: index + 1 })),
+        reports.map(({ scheduleId, count }) => ({ scheduleId, count })),
+        Object.keys(malformed).map((field, index) => ({ scheduleId: `no ${field}`, count: index + 1 })),
       );
-      for (const { scheduleId, reason } of unreadable)
+      for (const { scheduleId, reason } of reports)
         assert.match(reason, new RegExp(`^${scheduleId.slice(3)} must be `));
-      assert.deepEqual(await find(), before);
+      assert.deepEqual(await findMalformed(), before);
       assert.equal(await database.collections.jobs.countDocuments(), 4);
     });
 
-    it('the API reports it as malformed, lists the others and can remove it [F5]', async () => {
-      const { scheduler } = worker();
+    it('the API rejects calls for it, lists the others and can remove it [F5]', async () => {
+      const { scheduler } = createWorker();
       await scheduler.addSchedule({ id: 'good', taskType: 'work', cron: '0 * * * *' });
-      await plant({ _id: 'bad', overlap: 'sometimes' });
+      await insertInvalid({ _id: 'bad', overlap: 'sometimes' });
       for (const call of [
         () => scheduler.getSchedule('bad'),
         () => scheduler.updateSchedule('bad', { priority: 1 }),
@@ -334,51 +325,50 @@ describe('schedules when something fails', () => {
       assert.equal(await scheduler.getSchedule('bad'), null);
     });
 
-    it('workers that saw it malformed use it again once it is repaired [F5]', async () => {
-      const { scheduler, clock } = worker();
-      await plant({ _id: 'bad', overlap: 'sometimes' });
+    it('workers that skipped it use it again once it is replaced [F5]', async () => {
+      const { scheduler, clock } = createWorker();
+      await insertInvalid({ _id: 'bad', overlap: 'sometimes' });
       clock.advance(HOUR);
       await scheduler.run();
       await scheduler.removeSchedule('bad');
       await scheduler.addSchedule({ id: 'bad', taskType: 'work', cron: '0 * * * *' });
       clock.advance(HOUR);
       assert.equal(await scheduler.run(), 1);
-      assert.deepEqual(await ids('bad'), ['bad@2026-01-01T02:00:00.000Z']);
+      assert.deepEqual(await jobIdsOf(database, 'bad'), ['bad@2026-01-01T02:00:00.000Z']);
     });
 
-    const refusedByTheServer: [string, Record<string, unknown>][] = [
+    const REJECTED_BY_SERVER: [string, Record<string, unknown>][] = [
       ['a priority out of range', { priority: 5000 }],
-      ['a timeout that is no number', { timeout: 'soon' }],
-      ['an owner that is no text', { userId: 42 }],
+      ['a timeout that is not a number', { timeout: 'soon' }],
+      ['a user id that is not a string', { userId: 42 }],
       [
-        'a skip to record without its end',
+        'a pending skip without `until`',
         { pending: [{ kind: 'skip', id: 'bad@0', at: START, since: START }] },
       ],
-      ['a skip to record without its time', { pending: [{ kind: 'skip', id: 'bad@0', at: START }] }],
+      ['a pending skip without `until` and `since`', { pending: [{ kind: 'skip', id: 'bad@0', at: START }] }],
     ];
-    for (const [name, fields] of refusedByTheServer) {
-      it(`jobs that the server rejects by ${name} do not keep other schedules from running [F5] [Y8]`, async () => {
-        const { scheduler, clock } = worker();
+    for (const [name, fields] of REJECTED_BY_SERVER) {
+      it(`documents that the server rejects do not keep other schedules from running: ${name} [F5] [Y8]`, async () => {
+        const { scheduler, clock } = createWorker();
         await scheduler.addSchedule({ id: 'a', taskType: 'work', cron: '0 * * * *' });
-        await plant({ _id: 'bad', ...fields });
+        await insertInvalid({ _id: 'bad', ...fields });
         await scheduler.addSchedule({ id: 'z', taskType: 'work', cron: '0 * * * *' });
         for (let hour = 1; hour <= 3; hour++) {
           clock.advance(HOUR);
           await scheduler.run().catch(() => undefined);
-          clock.advance(LEFT_ALONE);
+          clock.advance(TAKEOVER_MS);
           await scheduler.run().catch(() => undefined);
         }
-        const span = { after: START, until: clock.now() };
         for (const id of ['a', 'z'])
-          assert.deepEqual(await loadOutcomes(database.collections, id, span), ['job', 'job', 'job'], id);
+          assert.deepEqual(await outcomesUntil(database, clock.now(), id), ['job', 'job', 'job'], id);
       });
     }
 
-    it('a next run time that is not a date disturbs no worker [F5]', async () => {
+    it('a next run time that is not a date does not affect workers [F5]', async () => {
       const scheduler = database.scheduler(withoutRenewalThread);
       scheduler.registerHandler('work', () => undefined);
       const troubles = recordEvents(scheduler, 'worker:trouble');
-      await plant({ _id: 'bad', nextRunAt: '2026-01-01' });
+      await insertInvalid({ _id: 'bad', nextRunAt: '2026-01-01' });
       await scheduler.start();
       const due = nextEvent(scheduler, 'schedule:due');
       await scheduler.addSchedule({ id: 'a', taskType: 'work', every: '1s', maxRuns: 1 });

@@ -2,15 +2,15 @@ import { Scheduler } from '../../../src/index.js';
 
 const scheduler = new Scheduler({ uri: 'mongodb://localhost' });
 
-// refused: an event that does not exist
+// rejected: an event that does not exist
 scheduler.on('job:completed', () => 1);
-// refused: a part that this event does not have
+// rejected: a field that this event does not have
 scheduler.on('job:start', ({ result }) => result);
-// refused: a result is not known to be anything
+// rejected: reading a field of a result, whose type is unknown
 scheduler.on('job:complete', ({ result }) => result.sent);
-// refused: the time of a next run that there may not be
+// rejected: the time of the next run without a check for undefined
 scheduler.on('job:failed', ({ nextRunAt }) => nextRunAt.toISOString());
-// refused: a state that does not exist
+// rejected: a state that does not exist
 scheduler.on('worker:state', ({ state }) => state === 'Paused');
-// refused: events are announced by the scheduler, not by others
+// rejected: emitting an event from outside the scheduler
 scheduler.emit('job:complete', {});
