@@ -32,9 +32,26 @@ type AttemptRecord = Omit<
   '_id' | 'jobId' | 'taskType' | 'queue' | 'attempt' | 'fence' | 'expiresAt'
 >;
 
-/** The row of an attempt; `job` as it was while it ran. The row expires after `retention` milliseconds. */
+/**
+ * The row of an attempt; `job` as it was while it ran. The row expires after `retention` milliseconds.
+ * Written field by field for speed, like `newJob`.
+ */
 export function executionRow(job: JobDocument, record: AttemptRecord, retention: number): ExecutionDocument {
-  const { _id: jobId, taskType, queue, fence } = job;
-  const identity = { _id: `${jobId}:${fence}`, jobId, taskType, queue, attempt: job.attempts + 1, fence };
-  return { ...identity, ...record, expiresAt: new Date(record.finishedAt.getTime() + retention) };
+  return {
+    _id: `${job._id}:${job.fence}`,
+    jobId: job._id,
+    taskType: job.taskType,
+    queue: job.queue,
+    attempt: job.attempts + 1,
+    fence: job.fence,
+    lockToken: record.lockToken,
+    workerId: record.workerId,
+    startedAt: record.startedAt,
+    finishedAt: record.finishedAt,
+    duration: record.duration,
+    outcome: record.outcome,
+    error: record.error,
+    log: record.log,
+    expiresAt: new Date(record.finishedAt.getTime() + retention),
+  };
 }

@@ -76,7 +76,7 @@ describe('a single instance after a crash', () => {
   });
 });
 
-/** Expires soon after the process is killed, but is long enough for a busy machine to renew it. */
+/** Expires soon after the process is killed, and is swept soon, but is long enough for a busy machine to renew it. */
 const SHORT_LOCK = { LOCK_TIMEOUT: '3s' };
 
 describe('a single instance across processes', () => {
@@ -113,20 +113,23 @@ describe('a single instance across processes', () => {
   async function nextOccurrence(): Promise<void> {
     await waitUntil('an occurrence is due', async () => {
       const { localTime } = (await database.admin({ hello: 1 })) as { localTime: Date };
-      return (
-        ((await database.collections.schedules.findOne({ _id: 'single' }))?.nextRunAt ?? localTime) <
-        localTime
-      );
+      const schedule = await database.collections.schedules.findOne({ _id: 'single' });
+      return (schedule?.nextRunAt ?? localTime) < localTime;
     });
   }
 
-  /** A pass that is running the single instance until `release()`. */
+  /**
+   * A pass that is running the single instance until `release()`. Usually that is the second pass: the first one
+   * registers the schedule, and runs it only if the next second begins before it plans.
+   */
   async function startHolder(env: Record<string, string> = {}): Promise<WorkerProcess> {
-    assert.equal((await start('first', 'run', env).exited).code, 0);
-    await nextOccurrence();
-    const holder = start('holder', 'run', env);
-    await started(holder);
-    return holder;
+    for (;;) {
+      const pass = start('holder', 'run', env);
+      const exit = await Promise.race([started(pass), pass.exited]);
+      if (exit === undefined) return pass;
+      assert.equal(exit.code, 0, pass.stderr);
+      await nextOccurrence();
+    }
   }
 
   it('is skipped by a second pass while the first runs it, with the reason and exit code 0 [Y5] [D10]', async () => {
@@ -163,7 +166,7 @@ describe('a single instance across processes', () => {
     const holder = await startHolder(SHORT_LOCK);
     const jobId = (await starts())[0]!.jobId;
     await holder.kill();
-    const survivor = start('survivor', 'work');
+    const survivor = start('survivor', 'work', SHORT_LOCK);
     await started(survivor);
     assert.deepEqual(
       (await starts()).map((entry) => [entry.jobId, entry.worker]),
