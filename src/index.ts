@@ -4,6 +4,7 @@ export type { SchedulerOptions, RetentionOptions } from './config/options.js';
 export { ChronosError, type ErrorCode, type StoredError } from './domain/errors.js';
 export type { EventName, LifecycleState, SchedulerEvents } from './domain/events.js';
 export { attachLogger, type LogTarget } from './runtime/logger.js';
+export type { MeasurementName, Measurements } from './runtime/measurements.js';
 
 // Times
 export type { Clock } from './domain/clock.js';

@@ -70,7 +70,13 @@ export class Scheduler<P extends object = AnyPayloads> {
     const registry = createHandlerRegistry(options, this.channel);
     const definitions = new DefinitionRegistry(registry, options);
     this.workerId = options.workerId ?? `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`;
-    this.#deps = { options, registry, definitions, events: new EventBus(), workerId: this.workerId };
+    this.#deps = {
+      options,
+      registry,
+      definitions,
+      events: new EventBus(this.workerId),
+      workerId: this.workerId,
+    };
     this.#lifecycle = new SchedulerLifecycle(this.#deps);
     this.operations = new Operations(this.#lifecycle);
   }

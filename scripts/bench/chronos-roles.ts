@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { DispatchRequest, Scheduler as SchedulerClass } from '../../src/index.js';
+import { onMeasurement } from '../../src/runtime/measurements.js';
 import { Recorder, sharedNow, type Context, type Report, type Role, type Work } from './roles.js';
 
 // Measures the built package, because that is what users run.
@@ -26,7 +27,7 @@ export const chronosRoles = {
       if (!skipsDuplicateCheck) recorder.started(job.id);
       return handler(payload);
     });
-    worker.on('worker:claim', ({ found, claimed }) => {
+    onMeasurement(worker.workerId, 'claim', ({ found, claimed }) => {
       if (found > 0) recorder.claims[claimed > 0 ? 'won' : 'lost']++;
     });
     let done = 0;

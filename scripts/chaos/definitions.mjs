@@ -1,6 +1,7 @@
 // The definitions of the worker processes, from the table in CHAOS_TABLE. Each start and end is written to the collection
 // `journal` through a separate connection, so that the check uses records that the scheduler did not write.
 import mongoose from 'mongoose';
+import { subscribe } from 'node:diagnostics_channel';
 import { setTimeout as pause } from 'node:timers/promises';
 
 const connection = await mongoose.createConnection(process.env.MONGODB_URI, { maxPoolSize: 5 }).asPromise();
@@ -32,9 +33,11 @@ export default function register(scheduler) {
     // `skip` is the default.
     if (overlap !== 'skip') schedule.overlap(overlap);
   }
-  scheduler.on('schedule:contended', ({ lost }) =>
-    contention.updateOne({ _id: scheduler.workerId }, { $inc: { rounds: 1, lost } }, { upsert: true }),
-  );
+  subscribe('chronos:plan', ({ workerId, conflicts }) => {
+    if (conflicts === 0) return;
+    const update = { $inc: { rounds: 1, lost: conflicts } };
+    void contention.updateOne({ _id: workerId }, update, { upsert: true }).catch(() => undefined);
+  });
   scheduler.on('worker:state', ({ state }) => {
     if (state === 'Stopped') void connection.destroy();
   });

@@ -13,6 +13,7 @@ export interface MetricFacts {
 export async function describeMetrics(): Promise<MetricFacts[]> {
   const idle = { concurrency: 0, running: 0, buffered: 0, unsettled: 0, queues: [], taskTypes: [] };
   const metrics = attachMetrics({
+    workerId: 'docs',
     on: () => undefined,
     off: () => undefined,
     state: 'Stopped',

@@ -32,7 +32,10 @@ async function generateParts(): Promise<Record<string, Record<string, string>>> 
   const handlerOptions = await read('src/config/handler-options.ts');
   return {
     'docs/cli.md': { 'exit codes': exitCodeTable(), commands: commandSections() },
-    'docs/events.md': { events: optionTable(await read('src/domain/events.ts'), 'SchedulerEvents', 'event') },
+    'docs/events.md': {
+      events: optionTable(await read('src/domain/events.ts'), 'SchedulerEvents', 'event'),
+      measurements: optionTable(await read('src/runtime/measurements.ts'), 'Measurements', 'measurement'),
+    },
     'docs/http-api.md': {
       options: optionTable(await read('src/config/http-options.ts'), 'HttpOptions'),
       routes: routeTable(),

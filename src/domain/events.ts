@@ -67,7 +67,7 @@ export interface SchedulerEvents {
   /** The handler asked to run later. It does not count as an attempt. */
   'job:snoozed': AttemptEvent & { until: Date };
   /** Released unfinished, because this worker is stopping. It does not count as an attempt. */
-  'job:givenBack': AttemptEvent;
+  'job:released': AttemptEvent;
   /** The lock expired (the worker died, froze or lost its connection), and the job was recovered. */
   'job:stalled': JobEvent & {
     lockedBy: string | null;
@@ -82,7 +82,7 @@ export interface SchedulerEvents {
   /** A hook threw. The outcome of the attempt does not change. */
   'job:hookFailed': AttemptEvent & { hook: string; error: Error };
   /** A handler ignores its aborted signal and occupies its slot until it ends. */
-  'worker:stuck': AttemptEvent & { runningFor: number };
+  'job:stuck': AttemptEvent & { runningFor: number };
   /** This worker created the job of an occurrence; `late` in milliseconds. */
   'schedule:due': { scheduleId: string; jobId: string; scheduledFor: Date; late: number };
   /** The occurrences from `from` to before `until` were skipped; `runningFor`: how long the overlapping run has been running. */
@@ -94,30 +94,18 @@ export interface SchedulerEvents {
     reason: SkipReason;
     runningFor: number | null;
   };
-  /** Plans were stored for `won` schedules; another worker was first for `lost`, and MongoDB rejected `refused`. */
-  'schedule:decided': { won: number; lost: number; refused: number };
-  /** Jobs of due schedules were inserted; `failed` ones are retried. */
-  'schedule:pushed': { pushed: number; failed: number };
-  /** Other workers planned `lost` of these schedules at the same moment, and were first. */
-  'schedule:contended': { won: number; lost: number };
   /** The rule is invalid: the schedule does not run until it is changed. */
   'schedule:disabled': { scheduleId: string; reason: string };
   /** A stored schedule is malformed and is ignored. `count`: how many since this process started. */
-  'schedule:unreadable': { scheduleId: string; reason: string; count: number };
+  'schedule:invalid': { scheduleId: string; reason: string; count: number };
   /** No live worker defines this schedule in code any more. */
   'schedule:orphaned': { scheduleId: string };
   /** A tick of the daemon took longer than its interval, `inARow` times in a row. */
   'daemon:overrun': { tick: number; late: number; inARow: number };
-  /** A claim asked for `wanted` due jobs, found `found` and got `claimed` of them. */
-  'worker:claim': { wanted: number; found: number; claimed: number };
-  /** Locks were renewed by one statement. */
-  'worker:renewed': { locks: number };
-  /** A round of a background service, or a pass, succeeded; `duration` in milliseconds. */
-  'worker:cycle': { operation: Operation; duration: number };
   /** `scheduler.state` changed. */
   'worker:state': { state: LifecycleState; previous: LifecycleState; error?: Error };
   /** An operation failed for the `failures`th time in a row and is retried in `retryIn` milliseconds. `subject`: the id of the job or schedule. */
-  'worker:trouble': {
+  'worker:error': {
     operation: Operation;
     subject?: string;
     error: Error;
@@ -140,26 +128,20 @@ const NAMES: Record<EventName, true> = {
   'job:cancelled': true,
   'job:skipped': true,
   'job:snoozed': true,
-  'job:givenBack': true,
+  'job:released': true,
   'job:stalled': true,
   'job:lockLost': true,
   'job:progress': true,
   'job:hookFailed': true,
   'schedule:due': true,
   'schedule:skipped': true,
-  'schedule:decided': true,
-  'schedule:pushed': true,
-  'schedule:contended': true,
   'schedule:disabled': true,
-  'schedule:unreadable': true,
+  'schedule:invalid': true,
   'schedule:orphaned': true,
   'daemon:overrun': true,
-  'worker:stuck': true,
-  'worker:claim': true,
-  'worker:renewed': true,
-  'worker:cycle': true,
+  'job:stuck': true,
   'worker:state': true,
-  'worker:trouble': true,
+  'worker:error': true,
   'worker:recovered': true,
   'listener:error': true,
 };

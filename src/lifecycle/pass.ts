@@ -69,7 +69,7 @@ export async function executePass(
     report.executed = executed;
     report.failed += failed;
   }
-  events.emit('worker:cycle', { operation: 'run pass', duration: clock.monotonic() - began });
+  events.measure('round', { operation: 'run pass', duration: clock.monotonic() - began });
   return report;
 }
 

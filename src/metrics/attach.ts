@@ -4,16 +4,18 @@ import { ChronosError } from '../domain/errors.js';
 import type { EventName, LifecycleState } from '../domain/events.js';
 import type { WorkerLoad } from '../lifecycle/worker-load.js';
 import type { Listener } from '../runtime/event-bus.js';
+import { type MeasurementName, onMeasurement } from '../runtime/measurements.js';
 import { systemClock } from '../runtime/system-clock.js';
 import type { QueueBacklog } from '../store/jobs/counts.js';
 import { Backlog } from './backlog.js';
-import { jobEventHandlers, workerEventHandlers } from './event-metrics.js';
+import { jobEventHandlers, measurementHandlers, workerEventHandlers } from './event-metrics.js';
 import { addGauges, LoopLag } from './gauges.js';
 import { type ErrorKind, HealthState } from './health-state.js';
 import { createInstruments } from './instruments.js';
 
 /** The part of a Scheduler that is measured. */
 export interface Observed {
+  readonly workerId: string;
   on<E extends EventName>(name: E, listener: Listener<E>): unknown;
   off<E extends EventName>(name: E, listener: Listener<E>): unknown;
   readonly state: LifecycleState;
@@ -85,6 +87,10 @@ export function attachMetrics(scheduler: Observed, options: MetricsOptions = {})
   >;
   const names = Object.keys(handlers) as EventName[];
   for (const name of names) scheduler.on(name, handlers[name]);
+  const measured = measurementHandlers(instruments, health, clock);
+  const unsubscribe = (Object.keys(measured) as MeasurementName[]).map((name) =>
+    onMeasurement(scheduler.workerId, name, measured[name] as (measurement: unknown) => void),
+  );
   return {
     registry,
     contentType: registry.contentType,
@@ -103,6 +109,7 @@ export function attachMetrics(scheduler: Observed, options: MetricsOptions = {})
     }),
     detach: () => {
       for (const name of names) scheduler.off(name, handlers[name]);
+      for (const end of unsubscribe) end();
       lag.stop();
     },
   };

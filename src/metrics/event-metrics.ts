@@ -1,52 +1,67 @@
 import type { Clock } from '../domain/clock.js';
 import { type EventName, OPERATIONS, type SchedulerEvents } from '../domain/events.js';
 import type { WorkerLoad } from '../lifecycle/worker-load.js';
+import type { MeasurementName, Measurements } from '../runtime/measurements.js';
 import { errorKind, type HealthState } from './health-state.js';
 import type { Instruments } from './instruments.js';
 
+export type MeasurementHandlers = {
+  readonly [M in MeasurementName]: (measurement: Measurements[M]) => void;
+};
+
 export type EventHandlers = { readonly [E in EventName]?: (event: SchedulerEvents[E]) => void };
 
-/** Metrics of events about schedules and the worker. None of these events occurs once per job. */
-export function workerEventHandlers(metrics: Instruments, health: HealthState, clock: Clock): EventHandlers {
+/** Metrics of what a worker measures about itself. */
+export function measurementHandlers(
+  metrics: Instruments,
+  health: HealthState,
+  clock: Clock,
+): MeasurementHandlers {
   return {
-    'worker:claim': ({ found, claimed }) => {
+    claim: ({ found, claimed }) => {
       const lost = found - claimed;
       health.locks.add(claimed, lost);
       metrics.rounds.inc({ result: claimed > 0 ? 'won' : lost > 0 ? 'lost' : 'empty' });
       metrics.claimed.inc({ result: 'won' }, claimed);
       metrics.claimed.inc({ result: 'lost' }, lost);
     },
-    'worker:renewed': ({ locks }) => metrics.renewed.inc(locks),
-    'worker:cycle': ({ operation: loop, duration }) => {
+    renewal: ({ locks }) => metrics.renewed.inc(locks),
+    round: ({ operation: loop, duration }) => {
       const now = clock.now();
       metrics.cycles.observe({ loop }, duration / 1000);
       metrics.goodCycle.set({ loop }, now.getTime() / 1000);
       if (OPERATIONS[loop].isLocal !== true) health.lastGoodCycle = { at: now, monotonic: clock.monotonic() };
     },
+    plan: ({ stored, conflicts, rejected }) => {
+      health.locks.add(stored, conflicts);
+      metrics.decisions.inc({ result: 'won' }, stored);
+      metrics.decisions.inc({ result: 'lost' }, conflicts);
+      metrics.decisions.inc({ result: 'refused' }, rejected);
+    },
+    enqueue: ({ inserted, failed }) => {
+      health.pushes.add(inserted, failed);
+      health.count('push', failed);
+      metrics.pushes.inc({ result: 'ok' }, inserted);
+      metrics.pushes.inc({ result: 'failed' }, failed);
+    },
+  };
+}
+
+/** Metrics of events about schedules and the worker. None of these events occurs once per job. */
+export function workerEventHandlers(metrics: Instruments, health: HealthState, clock: Clock): EventHandlers {
+  return {
     'worker:state': ({ state }) => {
       health.runningSince = state === 'Running' ? clock.monotonic() : undefined;
     },
-    'worker:trouble': ({ operation, error }) => {
+    'worker:error': ({ operation, error }) => {
       const kind = errorKind(operation, error);
-      // Failed inserts are counted by `schedule:pushed`, which also covers batches that failed for another reason.
+      // Failed inserts are counted by the measurement `enqueue`, which also covers batches that failed as a whole.
       if (kind !== 'push') health.count(kind);
     },
     'schedule:due': ({ late }) => metrics.lateness.observe(Math.max(0, late) / 1000),
     'schedule:skipped': ({ count, reason }) => metrics.skips.inc({ reason }, count ?? 1),
-    'schedule:decided': ({ won, lost, refused }) => {
-      health.locks.add(won, lost);
-      metrics.decisions.inc({ result: 'won' }, won);
-      metrics.decisions.inc({ result: 'lost' }, lost);
-      metrics.decisions.inc({ result: 'refused' }, refused);
-    },
-    'schedule:pushed': ({ pushed, failed }) => {
-      health.pushes.add(pushed, failed);
-      health.count('push', failed);
-      metrics.pushes.inc({ result: 'ok' }, pushed);
-      metrics.pushes.inc({ result: 'failed' }, failed);
-    },
     'schedule:disabled': () => health.count('cron'),
-    'schedule:unreadable': () => health.count('decode'),
+    'schedule:invalid': () => health.count('decode'),
   };
 }
 
@@ -70,7 +85,7 @@ export function jobEventHandlers(
         cancelled: attempts('cancelled'),
         skipped: attempts('skipped'),
         snoozed: attempts('snoozed'),
-        released: attempts('given_back'),
+        released: attempts('released'),
         lockLost: attempts('lock_lost'),
       };
     },
@@ -108,14 +123,14 @@ export function jobEventHandlers(
     'job:cancelled': ({ taskType }) => forType(taskType).cancelled.inc(),
     'job:skipped': ({ taskType }) => forType(taskType).skipped.inc(),
     'job:snoozed': ({ taskType }) => forType(taskType).snoozed.inc(),
-    'job:givenBack': ({ taskType }) => forType(taskType).released.inc(),
+    'job:released': ({ taskType }) => forType(taskType).released.inc(),
     'job:stalled': ({ taskType }) => forType(taskType).recovered.inc(),
     'job:lockLost': ({ taskType }) => {
       forType(taskType).lockLost.inc();
       metrics.lost.inc();
       health.count('lock');
     },
-    'worker:stuck': ({ taskType }) => forType(taskType).stuck.inc(),
+    'job:stuck': ({ taskType }) => forType(taskType).stuck.inc(),
   };
   return { handlers, finishedIn: (queue) => forQueue(queue).count };
 }

@@ -2,6 +2,7 @@ import { EventEmitter } from 'eventemitter3';
 import { didYouMean } from '../domain/did-you-mean.js';
 import { ChronosError, redactError, toError } from '../domain/errors.js';
 import { EVENT_NAMES, type EventName, type Operation, type SchedulerEvents } from '../domain/events.js';
+import { type MeasurementName, type Measurements, publishMeasurement } from './measurements.js';
 
 export type Listener<E extends EventName> = (event: SchedulerEvents[E]) => unknown;
 
@@ -14,8 +15,13 @@ const JOB_END_EVENTS = ['job:complete', 'job:failed', 'job:cancelled', 'job:skip
  * each listener is guarded: what it throws or rejects with becomes a `listener:error` event.
  */
 export class EventBus {
+  readonly workerId: string;
   readonly #emitter = new EventEmitter<Record<EventName, Guarded>>();
   readonly #guarded = new WeakMap<object, Map<EventName, Guarded>>();
+
+  constructor(workerId: string) {
+    this.workerId = workerId;
+  }
 
   on<E extends EventName>(name: E, listener: Listener<E>): void {
     this.#emitter.on(name, this.#guard(name, listener));
@@ -34,6 +40,10 @@ export class EventBus {
     this.#emitter.emit(name, event);
   }
 
+  measure<M extends MeasurementName>(name: M, measurement: Measurements[M]): void {
+    publishMeasurement(this.workerId, name, measurement);
+  }
+
   /** Calls the listener with the id of every job that ended in this process. Returns a function that unsubscribes. */
   onJobEnd(listener: (jobId: string) => void): () => void {
     const onEnd = ({ jobId, willRetry = false }: { jobId: string; willRetry?: boolean }): void => {
@@ -45,7 +55,7 @@ export class EventBus {
     };
   }
 
-  /** Emits `worker:trouble`. Always report errors with this: it redacts passwords, which the driver's errors may contain. */
+  /** Emits `worker:error`. Always report errors with this: it redacts passwords, which the driver's errors may contain. */
   reportError(
     operation: Operation,
     thrown: unknown,
@@ -53,7 +63,7 @@ export class EventBus {
   ): void {
     const error = redactError(toError(thrown));
     const about = subject === undefined ? {} : { subject };
-    this.emit('worker:trouble', { operation, ...about, error, failures, retryIn });
+    this.emit('worker:error', { operation, ...about, error, failures, retryIn });
   }
 
   #guard<E extends EventName>(name: E, listener: Listener<E>): Guarded {

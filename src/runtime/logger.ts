@@ -29,7 +29,7 @@ const LINES: { readonly [E in EventName]: (event: SchedulerEvents[E]) => Line } 
   ],
   'job:skipped': ({ taskType, reason }) => ['info', `${taskType} skipped: ${reason}`],
   'job:snoozed': ({ taskType, until }) => ['info', `${taskType} snoozed until ${iso(until)}`],
-  'job:givenBack': ({ taskType }) => ['info', `${taskType} released unfinished`],
+  'job:released': ({ taskType }) => ['info', `${taskType} released unfinished`],
   'job:stalled': ({ taskType, lockedBy, status }) => [
     'warn',
     `${taskType} recovered: the lock of ${lockedBy ?? 'its worker'} expired; it is now ${status}`,
@@ -49,23 +49,11 @@ const LINES: { readonly [E in EventName]: (event: SchedulerEvents[E]) => Line } 
         : ` (${reason})`;
     return ['warn', `${scheduleId}: skipped ${runs}${why}`];
   },
-  'schedule:decided': ({ won, lost }) => [
-    'debug',
-    `planned ${won} schedules, other workers planned ${lost} first`,
-  ],
-  'schedule:pushed': ({ pushed, failed }) => [
-    'debug',
-    `enqueued ${pushed} jobs of schedules, ${failed} failed`,
-  ],
-  'schedule:contended': ({ won, lost }) => [
-    'debug',
-    `other workers planned ${lost} of ${won + lost} schedules first`,
-  ],
   'schedule:disabled': ({ scheduleId, reason }) => [
     'error',
     `the schedule ${scheduleId} is disabled: ${reason}`,
   ],
-  'schedule:unreadable': ({ scheduleId, reason }) => [
+  'schedule:invalid': ({ scheduleId, reason }) => [
     'error',
     `the schedule ${scheduleId} is malformed and ignored: ${reason}`,
   ],
@@ -77,15 +65,12 @@ const LINES: { readonly [E in EventName]: (event: SchedulerEvents[E]) => Line } 
     'warn',
     `tick ${tick} ended ${seconds(late)} late (${ordinal(inARow)} in a row)`,
   ],
-  'worker:stuck': ({ taskType }) => ['error', `${taskType} ignores its abort signal and keeps its slot`],
-  'worker:claim': ({ claimed, found }) => ['debug', `claimed ${claimed} of ${found} due jobs`],
-  'worker:renewed': ({ locks }) => ['debug', `renewed ${locks} locks`],
-  'worker:cycle': ({ operation, duration }) => ['debug', `${operation} took ${Math.round(duration)} ms`],
+  'job:stuck': ({ taskType }) => ['error', `${taskType} ignores its abort signal and keeps its slot`],
   'worker:state': ({ state, error }) => [
     error === undefined ? 'info' : 'error',
     `worker ${state.toLowerCase()}`,
   ],
-  'worker:trouble': ({ operation, failures, retryIn }) => {
+  'worker:error': ({ operation, failures, retryIn }) => {
     const times = failures > 1 ? ` (${ordinal(failures)} time)` : '';
     const retry = retryIn > 0 ? `, retrying in ${Math.round(retryIn)} ms` : '';
     return ['warn', `${operation} failed${times}${retry}`];

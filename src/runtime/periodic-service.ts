@@ -114,7 +114,7 @@ export abstract class PeriodicService implements Service {
     try {
       const delay = await this.runOnce();
       const duration = this.clock.monotonic() - startedAt;
-      this.events.emit('worker:cycle', { operation: this.name, duration });
+      this.events.measure('round', { operation: this.name, duration });
       this.#failures = 0;
       if (this.#reportedFailures > 0 && this.provesRecovery()) {
         this.events.emit('worker:recovered', { operation: this.name, failures: this.#reportedFailures });

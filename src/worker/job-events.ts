@@ -67,8 +67,8 @@ export function emitOutcome(events: EventBus, job: JobDocument, outcome: Outcome
       return events.emit('job:skipped', { ...event, reason: outcome.reason });
     case 'snoozed':
       return events.emit('job:snoozed', { ...event, until: outcome.until });
-    case 'givenBack':
-      return events.emit('job:givenBack', event);
+    case 'released':
+      return events.emit('job:released', event);
     default:
       return assertNever(outcome);
   }

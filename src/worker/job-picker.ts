@@ -99,7 +99,7 @@ export class JobPicker {
     try {
       const job = await store.claimOne(filter, grant);
       const claimed = job === null ? 0 : 1;
-      events.emit('worker:claim', { wanted: 1, found: claimed, claimed });
+      events.measure('claim', { wanted: 1, found: claimed, claimed });
       if (job !== null) return { job, token: grant.token, lease, sentAt };
       this.#contendedRounds = 0;
       return null;
@@ -128,7 +128,7 @@ export class JobPicker {
     const claimed = results.flatMap((result) => result.claimed);
     const failed = results.find(({ error }) => error !== undefined);
     if (claimed.length === 0 && failed?.error !== undefined) throw failed.error;
-    events.emit('worker:claim', { wanted, found: due.length, claimed: claimed.length });
+    events.measure('claim', { wanted, found: due.length, claimed: claimed.length });
     return claimed;
   }
 

@@ -214,10 +214,9 @@ export class JobRunner {
     startedMarker.drop(job._id);
     for (const { hook, error } of attempt.hookErrors)
       events.emit('job:hookFailed', { ...toAttemptEvent(job), hook, error });
-    if (attempt.isStuck)
-      events.emit('worker:stuck', { ...toAttemptEvent(job), runningFor: attempt.duration });
+    if (attempt.isStuck) events.emit('job:stuck', { ...toAttemptEvent(job), runningFor: attempt.duration });
     // If a job whose handler still runs were released, it could run twice at once: let its lock expire instead.
-    const keepsLock = attempt.isStuck && attempt.outcome.kind === 'givenBack';
+    const keepsLock = attempt.isStuck && attempt.outcome.kind === 'released';
     if (entry.lockLoss !== 'taken' && !keepsLock) {
       if (isRescheduled(attempt.outcome)) this.#inFlight.excludeFromClaims(entry);
       const { settlesImmediately } = registry.settingsFor(job.taskType);

@@ -25,7 +25,7 @@ export function anExecutor(
     clock,
     options: resolveOptions({ uri: 'mongodb://unused/app', ...OPTIONS }),
     random: () => 0.5,
-    progress: new ProgressReporter({ saveProgress }, clock, new EventBus()),
+    progress: new ProgressReporter({ saveProgress }, clock, new EventBus('worker')),
   });
   return { registry, executor };
 }

@@ -41,7 +41,11 @@ export function outcomesUntil(
 }
 
 /** The schedule enqueuer of one process, without a worker that would run the jobs. */
-export function createEnqueuer(store: Store, clock: ManualClock, events = new EventBus()): ScheduleEnqueuer {
+export function createEnqueuer(
+  store: Store,
+  clock: ManualClock,
+  events = new EventBus('worker'),
+): ScheduleEnqueuer {
   const options = { environment: 'test', pollInterval: 5000, executionRetention: DAY };
   const deps = { clock, events, store, random: () => 0, options };
   return new ScheduleEnqueuer({

@@ -13,7 +13,7 @@ export type Outcome =
   | { kind: 'cancelled'; reason: string }
   | { kind: 'skipped'; reason: string }
   | { kind: 'snoozed'; until: Date }
-  | { kind: 'givenBack' };
+  | { kind: 'released' };
 
 export type OutcomeKind = Outcome['kind'];
 
@@ -24,7 +24,7 @@ export const TRANSITION_OF: Record<OutcomeKind, TransitionName> = {
   cancelled: 'stopRunning',
   skipped: 'skip',
   snoozed: 'snooze',
-  givenBack: 'giveBack',
+  released: 'release',
 };
 
 /** True if the job runs again after this outcome. */
@@ -79,7 +79,7 @@ export function resolveOutcome(input: OutcomeInput): Outcome {
       return { kind: 'cancelled', reason: abort.error.message };
     case 'shutdown':
     case 'lockLost':
-      return { kind: 'givenBack' };
+      return { kind: 'released' };
     case 'timeout':
     case 'ranTooLong':
       return resolveFailure(input, abort.error);

@@ -27,7 +27,7 @@ export const TRANSITIONS = {
     meaning: 'its worker cancelled it, because the handler or a person asked for it',
   },
   skip: { from: LOCKED, to: 'CANCELLED', fence: 0, meaning: 'a filter of its definition skipped it' },
-  giveBack: { from: LOCKED, to: 'SCHEDULED', fence: 1, meaning: 'its worker released it unfinished' },
+  release: { from: LOCKED, to: 'SCHEDULED', fence: 1, meaning: 'its worker released it unfinished' },
   cancel: {
     from: ['PENDING', 'SCHEDULED', 'QUEUED'],
     to: 'CANCELLED',

@@ -77,7 +77,7 @@ export class PlanExecutor {
     const failed = new Set<string>();
     if (jobs.length === 0) return { inserted, failed };
     const results = await store.enqueueMany(jobs).catch((error: unknown) => {
-      events.emit('schedule:pushed', { pushed: 0, failed: jobs.length });
+      events.measure('enqueue', { inserted: 0, failed: jobs.length });
       throw error;
     });
     for (const [index, job] of jobs.entries()) {
@@ -87,7 +87,7 @@ export class PlanExecutor {
         events.reportError('insert job', result?.error ?? new Error('no result'), { subject: job._id });
       } else if (!result.duplicate) inserted.push(job);
     }
-    events.emit('schedule:pushed', { pushed: inserted.length, failed: failed.size });
+    events.measure('enqueue', { inserted: inserted.length, failed: failed.size });
     for (const { _id: jobId, schedule, scheduledFor } of inserted) {
       if (schedule === null || scheduledFor === null) continue;
       const late = clock.now().getTime() - scheduledFor.getTime();

@@ -199,7 +199,7 @@ export class ScheduleEnqueuer extends PeriodicService implements ChangeSubscribe
       this.#quarantine(schedule._id);
       if (!this.#malformed.has(schedule._id)) {
         const count = this.#malformed.add(schedule._id).size;
-        this.events.emit('schedule:unreadable', { scheduleId: schedule._id, reason, count });
+        this.events.emit('schedule:invalid', { scheduleId: schedule._id, reason, count });
       }
       return false;
     });

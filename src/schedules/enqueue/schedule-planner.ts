@@ -64,8 +64,7 @@ export class SchedulePlanner {
     for (const [scheduleId, error] of rejected)
       events.reportError('plan schedule', error, { subject: scheduleId });
     const conflicts = planned.length - stored.size - rejected.size;
-    events.emit('schedule:decided', { won: stored.size, lost: conflicts, refused: rejected.size });
-    if (conflicts > 0) events.emit('schedule:contended', { won: stored.size, lost: conflicts });
+    events.measure('plan', { stored: stored.size, conflicts, rejected: rejected.size });
     return {
       stored: planned.filter(({ schedule }) => stored.has(schedule._id)),
       conflicts,

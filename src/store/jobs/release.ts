@@ -28,7 +28,7 @@ async function releaseOwned(
 ): Promise<number> {
   const released = await c.jobs.updateMany(
     { ...owned, cancelRequested: null },
-    { $set: { status: TRANSITIONS.giveBack.to, ...NO_LOCK }, $inc: { fence: TRANSITIONS.giveBack.fence } },
+    { $set: { status: TRANSITIONS.release.to, ...NO_LOCK }, $inc: { fence: TRANSITIONS.release.fence } },
     { hint },
   );
   // A job whose cancellation was requested must not run again.

@@ -125,7 +125,7 @@ function outcomeFields(outcome: Outcome, finishedAt: Date): Partial<JobDocument>
       return { nextRunAt: outcome.until };
     case 'cancelled':
       return { cancelRequested: { reason: outcome.reason, at: finishedAt } };
-    case 'givenBack':
+    case 'released':
       return {};
     default:
       return assertNever(outcome);

@@ -22,8 +22,8 @@ export class InProcessRenewer implements Renewer {
   }
 
   start(report: RenewalReport): Promise<void> {
-    const events = new EventBus();
-    events.on('worker:trouble', ({ error, failures, retryIn }) => report.error(error, failures, retryIn));
+    const events = new EventBus('worker');
+    events.on('worker:error', ({ error, failures, retryIn }) => report.error(error, failures, retryIn));
     events.on('worker:recovered', ({ failures }) => report.recovered(failures));
     const leases = (): Set<TrackedLease> => this.#leases;
     this.#loop = new RenewalLoop({ clock: this.#clock, events, leases, renew: this.#renew, report });

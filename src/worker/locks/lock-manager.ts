@@ -59,7 +59,7 @@ export class LockManager extends PeriodicService {
       .start({
         renewed: (leases, sentAt) => {
           for (const lease of leases) lease.renewedAt = Math.max(lease.renewedAt, sentAt);
-          this.events.emit('worker:renewed', { locks: leases.length });
+          this.events.measure('renewal', { locks: leases.length });
         },
         lost: (leases) => {
           const lost = new Set(leases);

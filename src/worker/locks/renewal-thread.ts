@@ -76,8 +76,8 @@ async function connect(timeout: number) {
 
 async function main(): Promise<void> {
   if (input.shortestLease < CONNECT_AHEAD_MS) await connectOnce(input.connectTimeout);
-  const events = new EventBus();
-  events.on('worker:trouble', ({ error: { message }, failures, retryIn }) =>
+  const events = new EventBus('worker');
+  events.on('worker:error', ({ error: { message }, failures, retryIn }) =>
     send({ kind: 'error', message, failures, retryIn }),
   );
   events.on('worker:recovered', ({ failures }) => send({ kind: 'recovered', failures }));

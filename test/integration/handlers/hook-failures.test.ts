@@ -6,6 +6,7 @@ import { blocker, nextEvent, recordEvents } from '../../support/events.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
 import { recordingDefinition, throwing } from '../../support/handlers/recording-definition.js';
+import { nextMeasurement } from '../../support/measurements.js';
 
 describe('hooks that fail or never end', () => {
   const database = useSharedDatabase();
@@ -119,7 +120,7 @@ describe('hooks that fail or never end', () => {
   /** Advances the clock to the next renewals of a lease of 30 seconds, and waits for each. */
   async function awaitRenewals(scheduler: Scheduler, clock: ManualClock, count: number): Promise<void> {
     for (let renewals = 0; renewals < count; renewals++) {
-      const renewed = nextEvent(scheduler, 'worker:renewed');
+      const renewed = nextMeasurement(scheduler, 'renewal');
       await flushEventLoop();
       clock.advance(10_000);
       await renewed;

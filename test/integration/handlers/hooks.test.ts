@@ -195,7 +195,7 @@ describe('hooks', () => {
   it('run only after when the job is released by stop(), and all of them at the next run [J5] [C12]', async () => {
     const { scheduler: first, clock } = manualScheduler(database);
     const { work, calls, reached } = abortableDefinition(first);
-    const released = nextEvent(first, 'job:givenBack');
+    const released = nextEvent(first, 'job:released');
     const { id } = await work.dispatch();
     await first.start();
     await reached;

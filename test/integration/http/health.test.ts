@@ -3,12 +3,13 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { serveHttp } from '../../../src/http/server.js';
 import { withoutRenewalThread } from '../../support/manual-scheduler.js';
-import { nextEvent, signal } from '../../support/events.js';
+import { signal } from '../../support/events.js';
 import { parseMetrics } from '../../support/metrics-text.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 import { waitUntil } from '../../support/wait-until.js';
 import { killWorkers, WorkerProcess } from '../../support/worker-process.js';
+import { nextMeasurement } from '../../support/measurements.js';
 
 interface Ready {
   status: number;
@@ -38,7 +39,7 @@ describe('health over HTTP', () => {
       const before = await readiness(address);
       assert.deepEqual([before.status, before.body.reasons], [503, ['the worker is Stopped, not Running']]);
 
-      const cycle = nextEvent(scheduler, 'worker:cycle', ({ operation }) => operation !== 'check locks');
+      const cycle = nextMeasurement(scheduler, 'round', ({ operation }) => operation !== 'check locks');
       await scheduler.start();
       await cycle;
       const during = await readiness(address);

@@ -53,7 +53,7 @@ describe('the daemon', () => {
     scheduler
       .schedule('report', (_, job) => void ran.push(job.scheduledFor?.toISOString().slice(14, 19) ?? ''))
       .every(INTERVAL);
-    const trouble = recordEvents(scheduler, 'worker:trouble', 'daemon:overrun');
+    const trouble = recordEvents(scheduler, 'worker:error', 'daemon:overrun');
     const over = scheduler.daemon({ interval: INTERVAL });
     for (let tick = 1; tick <= 5; tick++) {
       const complete = nextEvent(scheduler, 'job:complete');
@@ -74,7 +74,7 @@ describe('the daemon', () => {
     it(`waits for a pass that reads ${collection} before stop() closes the connection [Y2]`, async () => {
       const { scheduler, clock } = onTheTick();
       scheduler.schedule('report', () => undefined).every(INTERVAL);
-      const trouble = recordEvents(scheduler, 'worker:trouble');
+      const trouble = recordEvents(scheduler, 'worker:error');
       const over = scheduler.daemon({ interval: INTERVAL });
       await withFailPoint(database, { commands: ['find'], collection, how: 200 }, async () => {
         await clock.nextTick();
@@ -120,7 +120,7 @@ describe('the daemon', () => {
     await clock.nextTick();
     await nextEvent(scheduler, 'job:complete');
     const failed = ({ operation }: { operation: string }): boolean => operation === 'run pass';
-    const trouble = nextEvent(scheduler, 'worker:trouble', failed);
+    const trouble = nextEvent(scheduler, 'worker:error', failed);
     await withFailPoint(database, { commands: ['find'], how: 'error' }, async () => {
       await clock.nextTick();
       await trouble;
@@ -151,7 +151,7 @@ describe('the daemon', () => {
       })
       .every(INTERVAL);
     scheduler.schedule('second', () => void ran.push('second')).every(INTERVAL);
-    const trouble = recordEvents(scheduler, 'worker:trouble');
+    const trouble = recordEvents(scheduler, 'worker:error');
     const over = scheduler.daemon({ interval: INTERVAL });
     await clock.nextTick();
     await entered;

@@ -160,7 +160,7 @@ describe('the lifecycle of a scheduler', () => {
     it('retries with backoff and reports every attempt [F8] [Y9]', async () => {
       const uri = `mongodb://127.0.0.1:${port}/chronos?directConnection=true`;
       const scheduler = new Scheduler({ uri, connectTimeout: '1h', ...withoutRenewalThread });
-      const trouble = nextEvent(scheduler, 'worker:trouble');
+      const trouble = nextEvent(scheduler, 'worker:error');
       const starting = scheduler.start().catch((error: unknown) => error as Error);
       const { operation, failures, retryIn } = await trouble;
       assert.deepEqual([operation, failures, retryIn], ['connect', 1, 250]);

@@ -5,6 +5,7 @@ import { useDatabase } from '../../support/database.js';
 import { blocker, countEvents, nextEvent, recordEvents, signal } from '../../support/events.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
 import { waitUntil } from '../../support/wait-until.js';
+import { nextMeasurement } from '../../support/measurements.js';
 
 describe('stop() during other work', () => {
   const db = useDatabase();
@@ -115,7 +116,7 @@ describe('stop() during other work', () => {
     const slow = scheduler.run();
     await entered;
     clock.advance(60_000);
-    const planned = nextEvent(scheduler, 'schedule:decided');
+    const planned = nextMeasurement(scheduler, 'plan');
     const pass = scheduler.runOnce();
     await planned;
     await flushEventLoop(20);
@@ -134,7 +135,7 @@ describe('stop() during other work', () => {
 
   it('reports no error when a daemon is still installing [C12]', async () => {
     const scheduler = db.scheduler();
-    const trouble = recordEvents(scheduler, 'worker:trouble');
+    const trouble = recordEvents(scheduler, 'worker:error');
     const daemon = scheduler.daemon({ interval: '1m' });
     await waitUntil('the daemon is connected', async () => scheduler.load.connection !== null);
     await scheduler.stop();

@@ -65,7 +65,7 @@ describe('stop()', () => {
 
   it('aborts handlers that do not end in time and releases their jobs with nothing counted [C12] [F8]', async () => {
     const { scheduler, clock } = manualScheduler(database, { timeoutGrace: '5s' });
-    const released = nextEvent(scheduler, 'job:givenBack');
+    const released = nextEvent(scheduler, 'job:released');
     const started = signal();
     const reasons: ChronosError[] = [];
     scheduler.registerHandler('work', async (_, job) => {
@@ -96,7 +96,7 @@ describe('stop()', () => {
     );
     assert.deepEqual(
       (await database.collections.executions.find({ jobId: id }).toArray()).map(({ outcome }) => outcome),
-      ['givenBack'],
+      ['released'],
     );
   });
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import type { Scheduler } from '../../../src/index.js';
 import { aJob } from '../../support/factories/job.js';
-import { nextEvent } from '../../support/events.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
 import { manualScheduler, withoutRenewalThread } from '../../support/manual-scheduler.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { timeAfter } from '../../support/instants.js';
 import { waitUntil } from '../../support/wait-until.js';
+import { nextMeasurement } from '../../support/measurements.js';
 
 const DAY = 86_400_000;
 
@@ -121,7 +121,7 @@ describe('prune()', () => {
 
   it('runs in a worker at pruneInterval [J13]', async () => {
     const { scheduler, clock } = manualScheduler(database, { pruneInterval: '10m' });
-    const firstRound = nextEvent(scheduler, 'worker:cycle', ({ operation }) => operation === 'prune');
+    const firstRound = nextMeasurement(scheduler, 'round', ({ operation }) => operation === 'prune');
     await scheduler.start();
     await firstRound;
     await flushEventLoop();

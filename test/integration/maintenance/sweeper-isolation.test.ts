@@ -8,7 +8,7 @@ describe('the sweeper', () => {
 
   it('recovers jobs while another service fails [C9]', async () => {
     const scheduler = db.scheduler({ lockTimeout: '1s', pruneInterval: '1s' });
-    const pruneFailed = nextEvent(scheduler, 'worker:trouble', ({ operation }) => operation === 'prune');
+    const pruneFailed = nextEvent(scheduler, 'worker:error', ({ operation }) => operation === 'prune');
     // Without its index the pruner fails in every round. start() creates indexes, so it is dropped afterwards.
     await scheduler.start();
     await db.collections.jobs.dropIndex('finished');

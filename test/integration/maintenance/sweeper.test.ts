@@ -13,6 +13,7 @@ import { nextEvent, recordEvents, signal } from '../../support/events.js';
 import { timeAfter, START } from '../../support/instants.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
+import { nextMeasurement } from '../../support/measurements.js';
 
 const NO_JITTER = { retries: { base: '1s', jitter: 'none' } } as const;
 
@@ -187,7 +188,7 @@ describe('Sweeper', () => {
 
   it('runs at sweepInterval [C9]', async () => {
     const { scheduler, clock } = manualScheduler(database, { sweepInterval: '30s' });
-    const firstSweep = nextEvent(scheduler, 'worker:cycle', ({ operation }) => operation === 'sweep');
+    const firstSweep = nextMeasurement(scheduler, 'round', ({ operation }) => operation === 'sweep');
     await scheduler.start();
     await firstSweep;
     await flushEventLoop();
@@ -218,7 +219,7 @@ describe('Sweeper', () => {
       const options = { ...DEFAULTS, lockTimeout: 60_000 };
       return new Sweeper({
         clock,
-        events: new EventBus(),
+        events: new EventBus('worker'),
         random: () => 0,
         workerId: 'sweeper',
         registry: aRegistry(),

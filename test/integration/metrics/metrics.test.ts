@@ -9,12 +9,13 @@ import { attachMetrics, type Metrics } from '../../../src/metrics/attach.js';
 import { aJob } from '../../support/factories/job.js';
 import { manualScheduler, withoutRenewalThread } from '../../support/manual-scheduler.js';
 import { SHORT_INTERVALS } from '../../support/database.js';
-import { blocker, countEvents, nextEvent, signal } from '../../support/events.js';
+import { blocker, nextEvent, signal } from '../../support/events.js';
 import { type Family, parseMetrics } from '../../support/metrics-text.js';
 import { withFailPoint } from '../../support/fail-point.js';
 import { profileQueries } from '../../support/query-profiler.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { waitUntil } from '../../support/wait-until.js';
+import { countMeasurements, nextMeasurement } from '../../support/measurements.js';
 
 describe('metrics of a worker', () => {
   const database = useSharedDatabase();
@@ -57,7 +58,7 @@ describe('metrics of a worker', () => {
     scheduler.registerHandler('snoozes', () => Promise.reject(new SnoozeJob('1h')));
     const loops = ['claim jobs', 'enqueue schedules', 'sweep', 'heartbeat'] as const;
     const cycles = loops.map((loop) =>
-      nextEvent(scheduler, 'worker:cycle', ({ operation }) => operation === loop),
+      nextMeasurement(scheduler, 'round', ({ operation }) => operation === loop),
     );
     await scheduler.start();
     const snoozed = nextEvent(scheduler, 'job:snoozed');
@@ -117,7 +118,7 @@ describe('metrics of a worker', () => {
 
     const { block, entered, release } = blocker();
     scheduler.registerHandler('waits', block);
-    const cycle = nextEvent(scheduler, 'worker:cycle');
+    const cycle = nextMeasurement(scheduler, 'round');
     await scheduler.start();
     const completed = nextEvent(scheduler, 'job:complete');
     await scheduler.dispatch('waits');
@@ -148,7 +149,7 @@ describe('metrics of a worker', () => {
     const go = signal();
     scheduler.registerHandler('waits', () => go.promise);
     await scheduler.start();
-    const renewed = countEvents(scheduler, 'worker:renewed', 2);
+    const renewed = countMeasurements(scheduler, 'renewal', 2);
     await scheduler.dispatch('waits');
     await renewed;
     const done = nextEvent(scheduler, 'job:complete');
@@ -164,14 +165,14 @@ describe('metrics of a worker', () => {
     await scheduler.start();
     await scheduler.addSchedule({ cron: '* * * * * *', taskType: 'works', id: 'each second' });
     await withFailPoint(database, { commands: ['insert'], how: 'error' }, () =>
-      nextEvent(scheduler, 'schedule:pushed', ({ failed }) => failed > 0),
+      nextMeasurement(scheduler, 'enqueue', ({ failed }) => failed > 0),
     );
-    await nextEvent(scheduler, 'schedule:pushed', ({ pushed }) => pushed > 0);
+    await nextMeasurement(scheduler, 'enqueue', ({ inserted }) => inserted > 0);
     const { push, connection } = metrics.health().errors;
     assert.ok(push > 0);
     assert.equal(connection, 0);
     await withFailPoint(database, { commands: ['find', 'findAndModify'], how: 'noConnection' }, () =>
-      nextEvent(scheduler, 'worker:trouble', ({ operation }) => operation === 'claim jobs'),
+      nextEvent(scheduler, 'worker:error', ({ operation }) => operation === 'claim jobs'),
     );
     assert.ok(metrics.health().errors.connection > 0);
     assert.ok(metrics.health().pushSuccess < 1);

@@ -91,7 +91,7 @@ describe('bulk operations', () => {
       },
     };
     const engine = { wake: () => undefined, cancelLocal: () => undefined };
-    const deps = { store: overtaken, clock: new ManualClock(), events: new EventBus() };
+    const deps = { store: overtaken, clock: new ManualClock(), events: new EventBus('worker') };
     assert.deepEqual(await changeMany({ ...deps, jobs: new JobActions({ ...deps, engine }) }, 'retry', {}), {
       ...{ matched: 3, changed: 1, requested: 0, isAborted: false },
       refused: { COMPLETED: 1, notFound: 1 },

@@ -7,6 +7,7 @@ import { ROLES, SecuredDatabase } from '../../support/secured-database.js';
 import { SHORT_INTERVALS } from '../../support/database.js';
 import { nextEvent, recordEvents } from '../../support/events.js';
 import { runChronosInProcess } from '../../support/fake-terminal.js';
+import { nextMeasurement } from '../../support/measurements.js';
 
 describe('database roles', () => {
   let database: SecuredDatabase;
@@ -63,8 +64,8 @@ describe('database roles', () => {
     // With such rare polls, everything is found through the change stream.
     const worker = schedulerAs('chronosWorker', { pollInterval: '1h', retries: { base: '10ms' } });
     const other = schedulerAs('chronosWorker');
-    const errors = recordEvents(worker, 'worker:trouble', 'listener:error');
-    const renewed = nextEvent(worker, 'worker:renewed');
+    const errors = recordEvents(worker, 'worker:error', 'listener:error');
+    const renewed = nextMeasurement(worker, 'renewal');
     let fails = 1;
     worker.registerHandler('work', () => 'done');
     worker.registerHandler('fails once', () => {

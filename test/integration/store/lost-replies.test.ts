@@ -19,14 +19,14 @@ describe('when MongoDB’s reply is lost', () => {
     ] as const) {
       it(`a job ${name} is not reported as lost and has one row and one event [C8]`, async () => {
         const one = scheduler(1);
-        const events = recordEvents(one, 'job:complete', 'job:lockLost', 'job:failed', 'worker:trouble');
+        const events = recordEvents(one, 'job:complete', 'job:lockLost', 'job:failed', 'worker:error');
         one.registerHandler('work', () => result);
         const { id } = await one.dispatch('work');
         // With one slot the claim is a findAndModify, so the only update is the settle, which takes effect.
         await withFailPoint(database, { commands: ['update'], how: 'lostReply', times: 1 }, () => one.run(1));
         assert.deepEqual(
           events.map(({ name }) => name),
-          ['worker:trouble', 'job:complete'],
+          ['worker:error', 'job:complete'],
         );
         const job = await one.getJob(id);
         assert.deepEqual([job?.status, job?.result, job?.fence], ['COMPLETED', result ?? null, 1]);
@@ -87,7 +87,7 @@ describe('when MongoDB’s reply is lost', () => {
         const starts = recordEvents(one, 'job:start');
         one.registerHandler('work', () => undefined);
         await one.dispatchMany(Array.from({ length: concurrency }, () => ({ taskType: 'work' })));
-        const claimFailed = nextEvent(one, 'worker:trouble', ({ operation }) => operation === 'claim jobs');
+        const claimFailed = nextEvent(one, 'worker:error', ({ operation }) => operation === 'claim jobs');
         const complete = countEvents(one, 'job:complete', concurrency);
         // The claim takes effect, but the worker does not know: the jobs are locked and do not run.
         await withFailPoint(database, { commands: [command], how: 'lostReply', times: 1 }, async () => {

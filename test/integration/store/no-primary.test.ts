@@ -57,7 +57,7 @@ describe('a replica set without a primary', () => {
     await started;
     await stepDown(20);
     const errors: Error[] = [];
-    scheduler.on('worker:trouble', ({ operation, error }) => {
+    scheduler.on('worker:error', ({ operation, error }) => {
       if (operation === 'settle') errors.push(error);
     });
     const completed = nextEvent(scheduler, 'job:complete');

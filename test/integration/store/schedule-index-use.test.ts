@@ -74,7 +74,7 @@ describe('index keys examined with 4,000 future and 1,000 paused schedules', () 
 
   it('checking schedules when none is due reads only the next one, however many are due within the poll [F3]', async () => {
     await insert(300, (index) => ({ nextRunAt: timeAfter(10_000 + index * 100) }));
-    const [clock, events] = [new ManualClock(), new EventBus()];
+    const [clock, events] = [new ManualClock(), new EventBus('worker')];
     const options = { environment: 'test', pollInterval: 60_000 };
     const enqueuer = new ScheduleEnqueuer({
       ...{ clock, events, store, random: () => 0, options },

@@ -21,7 +21,7 @@ describe('a standalone server without change streams', () => {
   beforeEach(async () => {
     const options: SchedulerOptions = { uri: mongod.uri, ...SHORT_INTERVALS, ...withoutRenewalThread };
     [worker, other] = [new Scheduler(options), new Scheduler(options)];
-    errors = recordEvents(worker, 'worker:trouble');
+    errors = recordEvents(worker, 'worker:error');
     worker.registerHandler('work', () => 'done');
     await worker.start();
   });

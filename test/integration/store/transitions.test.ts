@@ -75,13 +75,13 @@ const OPERATIONS: Record<string, Operation> = {
     transitions: ['stopRunning'],
     apply: settleAs({ kind: 'cancelled', reason: 'enough' }),
   },
-  'settle: released': { transitions: ['giveBack'], apply: settleAs({ kind: 'givenBack' }) },
+  'settle: released': { transitions: ['release'], apply: settleAs({ kind: 'released' }) },
   release: {
-    transitions: ['giveBack'],
+    transitions: ['release'],
     apply: (store, job) => store.release(job.lockToken ?? 'none', [job._id], LATER),
   },
   'release by token': {
-    transitions: ['giveBack'],
+    transitions: ['release'],
     apply: (store, job) => store.releaseByToken(job.lockToken ?? 'none', LATER),
   },
   renew: {
@@ -111,7 +111,7 @@ function sweep(store: Store, { maxCrashes = 3 } = {}): Promise<number> {
   return new Sweeper({
     clock,
     outages: new OutageMonitor(clock, DEFAULTS.lockTimeout),
-    events: new EventBus(),
+    events: new EventBus('worker'),
     random: () => 0,
     workerId: 'sweeper',
     registry: aRegistry(),

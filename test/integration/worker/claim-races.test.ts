@@ -9,6 +9,7 @@ import { timeAfter } from '../../support/instants.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
+import { onMeasurement } from '../../../src/runtime/measurements.js';
 
 const ANY = { withoutCrashSuspects: false, exclude: [] };
 
@@ -33,7 +34,7 @@ describe('concurrent claims', () => {
   /** With `slow`, other workers get to claim between its search for due jobs and its claim. */
   function picker(
     workerId: string,
-    { slow = false, events = new EventBus() }: { slow?: boolean; events?: EventBus } = {},
+    { slow = false, events = new EventBus('worker') }: { slow?: boolean; events?: EventBus } = {},
   ): JobPicker {
     const findDue: Store['findDue'] = async (...query) => {
       const due = await store.findDue(...query);
@@ -186,8 +187,8 @@ describe('concurrent claims', () => {
     for (; yields < 40; yields++) {
       await jobs.deleteMany();
       await jobs.insertMany([early!, ...others]);
-      const events = new EventBus();
-      events.on('worker:claim', ({ found }) => (foundTwice += found > 4 ? 1 : 0));
+      const events = new EventBus(`after ${yields} yields`);
+      onMeasurement(events.workerId, 'claim', ({ found }) => (foundTwice += found > 4 ? 1 : 0));
       const mine = picker('mine', { events });
       const { yielded, result } = await whileYielding(
         yields,

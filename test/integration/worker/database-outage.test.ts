@@ -49,7 +49,7 @@ describe('a worker during a MongoDB outage', () => {
 
   it('reports the error and retries when MongoDB is unreachable at the start, and works when it is back [Y9]', async () => {
     const worker = create({ taskHandlers: { hello: () => 'world' }, connectTimeout: '30s' });
-    const reported = nextEvent(worker, 'worker:trouble', ({ operation }) => operation === 'connect');
+    const reported = nextEvent(worker, 'worker:error', ({ operation }) => operation === 'connect');
     const started = worker.start();
     assert.equal((await reported).failures, 1);
     assert.equal(worker.state, 'Starting');
@@ -74,7 +74,7 @@ describe('a worker during a MongoDB outage', () => {
     await starts;
 
     await killServer();
-    const settleFailed = nextEvent(worker, 'worker:trouble', ({ operation }) => operation === 'settle');
+    const settleFailed = nextEvent(worker, 'worker:error', ({ operation }) => operation === 'settle');
     // The two running handlers return while their outcomes cannot be written.
     go.fire();
     await settleFailed;

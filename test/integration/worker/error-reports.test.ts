@@ -5,7 +5,7 @@ import { useDatabase } from '../../support/database.js';
 import { countEvents, nextEvent, recordEvents, signal } from '../../support/events.js';
 import { withFailPoint, type FailPoint } from '../../support/fail-point.js';
 
-type ReportedError = SchedulerEvents['worker:trouble'];
+type ReportedError = SchedulerEvents['worker:error'];
 
 describe('a worker with database errors', () => {
   const database = useDatabase();
@@ -19,7 +19,7 @@ describe('a worker with database errors', () => {
     const scheduler = database.scheduler({ ...withoutRenewalThread, lockTimeout: '10s' });
     const errors: ReportedError[] = [];
     const runs = new Map<string, number>();
-    scheduler.on('worker:trouble', (event) => errors.push(event));
+    scheduler.on('worker:error', (event) => errors.push(event));
     scheduler.registerHandler('work', (_, { id }) => void runs.set(id, (runs.get(id) ?? 0) + 1));
     await scheduler.start();
     return { scheduler, errors, runs };
@@ -28,7 +28,7 @@ describe('a worker with database errors', () => {
   function nextError(scheduler: Scheduler, operation: string, failures?: number): Promise<ReportedError> {
     return nextEvent(
       scheduler,
-      'worker:trouble',
+      'worker:error',
       (event) => event.operation === operation && (failures === undefined || event.failures === failures),
     );
   }

@@ -30,7 +30,7 @@ describe('JobPicker', () => {
       workerId: 'me',
       queues,
       registry,
-      events: new EventBus(),
+      events: new EventBus('worker'),
       uncertainClaims: { add: () => assert.fail('no claim of this test fails') },
     });
   }

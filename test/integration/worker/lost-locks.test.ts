@@ -44,7 +44,7 @@ const FENCED_WRITES: Record<string, [result: unknown, (store: Store, job: JobDoc
     failure: [['lost'], settleAs({ kind: 'failed', error: new Error('late') })],
     cancellation: [['lost'], settleAs({ kind: 'cancelled', reason: 'late' })],
     snooze: [['lost'], settleAs({ kind: 'snoozed', until: NOW })],
-    'release at shutdown': [['lost'], settleAs({ kind: 'givenBack' })],
+    'release at shutdown': [['lost'], settleAs({ kind: 'released' })],
     recovery: [
       false,
       (store, job) =>

@@ -6,11 +6,12 @@ import {
   advanceUntilSettled,
 } from '../../support/manual-scheduler.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
-import { countEvents, nextEvent, recordEvents, signal } from '../../support/events.js';
+import { countEvents, nextEvent, signal } from '../../support/events.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
 import { withFailPoint, NO_STREAM } from '../../support/fail-point.js';
 import { timeAfter } from '../../support/instants.js';
 import { ManualClock } from '../../support/manual-clock.js';
+import { nextMeasurement, recordMeasurements } from '../../support/measurements.js';
 
 describe('the poll loop', () => {
   const database = useSharedDatabase();
@@ -22,7 +23,7 @@ describe('the poll loop', () => {
       worker.registerHandler('work', () => undefined);
       /** Resolves when the next round has ended and the loop sleeps. */
       const nextRound = async (): Promise<void> => {
-        await nextEvent(worker, 'worker:cycle', ({ operation }) => operation === 'claim jobs');
+        await nextMeasurement(worker, 'round', ({ operation }) => operation === 'claim jobs');
         await flushEventLoop();
       };
       await withFailPoint(database, NO_STREAM, async () => {
@@ -36,7 +37,7 @@ describe('the poll loop', () => {
 
         // Dispatched by another scheduler: this worker finds it only by polling.
         const { id } = await database.scheduler({ clock }).dispatch('work');
-        const rounds = recordEvents(worker, 'worker:claim');
+        const rounds = recordMeasurements(worker, 'claim');
         const started = nextEvent(worker, 'job:start');
         clock.advance(4999);
         // A claim would take one round trip, so it would show within ten reads.

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { useDatabase } from '../../support/database.js';
-import { countEvents, nextEvent, signal } from '../../support/events.js';
+import { countEvents, signal } from '../../support/events.js';
 import { waitUntil } from '../../support/wait-until.js';
+import { nextMeasurement } from '../../support/measurements.js';
 
 describe('prefetching', () => {
   const db = useDatabase();
@@ -28,9 +29,9 @@ describe('prefetching', () => {
       async () => (await db.collections.jobs.countDocuments({ ...waiting, status: 'SCHEDULED' })) === 20,
     );
     let rounds = 0;
-    await nextEvent(
+    await nextMeasurement(
       scheduler,
-      'worker:cycle',
+      'round',
       ({ operation }) => operation === 'claim jobs' && ++rounds === 2,
     );
     const fences = await db.collections.jobs.distinct('fence', waiting);

@@ -79,7 +79,7 @@ describe('timeouts', () => {
     it('is reported as stuck, and its slot stays occupied until it ends [C5]', async () => {
       const { scheduler, clock } = manualScheduler(database, { concurrency: 2, timeoutGrace: '5s' });
       const release = signal();
-      const events = recordEvents(scheduler, 'worker:stuck', 'job:failed', 'job:complete');
+      const events = recordEvents(scheduler, 'job:stuck', 'job:failed', 'job:complete');
       let running = 0;
       let peak = 0;
       let slots = 1;
@@ -104,7 +104,7 @@ describe('timeouts', () => {
 
       assert.deepEqual(
         events.map(({ name }) => name),
-        ['worker:stuck', 'job:failed'],
+        ['job:stuck', 'job:failed'],
       );
       const { jobId, runningFor } = events[0]!.event as { jobId: string; runningFor: number };
       assert.deepEqual({ jobId, runningFor }, { jobId: id, runningFor: 15_000 });

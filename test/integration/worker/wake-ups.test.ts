@@ -3,12 +3,13 @@ import { once } from 'node:events';
 import { CancelJob, type JobContext, type Scheduler, type SchedulerOptions } from '../../../src/index.js';
 import { aJob } from '../../support/factories/job.js';
 import { withoutRenewalThread } from '../../support/manual-scheduler.js';
-import { countEvents, nextEvent, recordEvents, signal } from '../../support/events.js';
+import { countEvents, nextEvent, signal } from '../../support/events.js';
 import { withFailPoint, NO_STREAM } from '../../support/fail-point.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { listChangeStreams, waitForChangeStreams } from '../../support/change-streams.js';
 import { waitUntil } from '../../support/wait-until.js';
 import { killWorkers, WorkerProcess } from '../../support/worker-process.js';
+import { countMeasurements, nextMeasurement, recordMeasurements } from '../../support/measurements.js';
 
 /** Whatever happens within a test was not found by polling. */
 const RARE_POLLS = { pollInterval: '1h' } as const;
@@ -27,7 +28,7 @@ describe('wake-ups', () => {
     const worker = database.scheduler({ ...withoutRenewalThread, ...options });
     worker.registerHandler('work', handler);
     // It claims when it starts, and again when the stream is open.
-    const claimed = countEvents(worker, 'worker:claim', 2);
+    const claimed = countMeasurements(worker, 'claim', 2);
     await worker.start();
     await claimed;
     await waitForChangeStreams(database, 1);
@@ -49,13 +50,13 @@ describe('wake-ups', () => {
 
   /** Dispatches 1,000 jobs at once. About 20 claims are normal, also on a busy machine. */
   async function assertFewClaims(worker: Scheduler, dispatcher: Scheduler): Promise<void> {
-    const claims = recordEvents(worker, 'worker:claim');
+    const claims = recordMeasurements(worker, 'claim');
     const complete = countEvents(worker, 'job:complete', 1000);
     await Promise.all(Array.from({ length: 1000 }, () => dispatcher.dispatch('work')));
     await complete;
     assert.ok(claims.length < 40, `${claims.length} claims`);
     assert.equal(
-      claims.map(({ event }) => (event as { claimed: number }).claimed).reduce((a, b) => a + b),
+      claims.map(({ claimed }) => claimed).reduce((a, b) => a + b),
       1000,
     );
   }
@@ -83,14 +84,14 @@ describe('wake-ups', () => {
 
   it('start a job with a later run time at that time [C1]', async () => {
     const worker = await startListening();
-    const claims = recordEvents(worker, 'worker:claim');
+    const claims = recordMeasurements(worker, 'claim');
     const started = nextEvent(worker, 'job:start');
     const other = database.scheduler(withoutRenewalThread);
     const { id } = await other.dispatch('work', null, { delay: '1s' });
     await started;
     const job = await other.getJob(id);
     assert.ok(job!.startedAt! >= job!.nextRunAt, 'it started early');
-    assert.equal((claims[0]!.event as { claimed: number }).claimed, 1, 'there is no claim before');
+    assert.equal(claims[0]!.claimed, 1, 'there is no claim before');
   });
 
   it('start a job that was rescheduled, unheld or retried without a poll [C1]', async () => {
@@ -150,7 +151,7 @@ describe('wake-ups', () => {
       worker.once('job:cancelled', ({ jobId }) => worker.retry(jobId));
       const again = countEvents(worker, 'job:start', 2);
       const job = await worker.dispatch('work');
-      const polled = nextEvent(worker, 'worker:cycle', ({ operation }) => operation === CANCELLATIONS);
+      const polled = nextMeasurement(worker, 'round', ({ operation }) => operation === CANCELLATIONS);
       await again;
       await polled;
       release.fire();
@@ -174,7 +175,7 @@ describe('wake-ups', () => {
   describe('when the change stream breaks', () => {
     it('the error is reported, the stream is opened again and jobs dispatched in between are found [C1] [B2]', async () => {
       const worker = await startListening();
-      const reported = nextEvent(worker, 'worker:trouble', ({ operation }) => operation === STREAM);
+      const reported = nextEvent(worker, 'worker:error', ({ operation }) => operation === STREAM);
       const recovered = nextEvent(worker, 'worker:recovered', ({ operation }) => operation === STREAM);
       const started = nextEvent(worker, 'job:start');
       const [stream] = await listChangeStreams(database);
@@ -191,7 +192,7 @@ describe('wake-ups', () => {
     it('jobs are found by polling at the poll interval until it can be opened again [C1] [B2]', async () => {
       const worker = database.scheduler({ ...withoutRenewalThread, pollInterval: '200ms' });
       worker.registerHandler('work', () => undefined);
-      const errors = countEvents(worker, 'worker:trouble', 3);
+      const errors = countEvents(worker, 'worker:error', 3);
       const recovered = nextEvent(worker, 'worker:recovered');
       await withFailPoint(database, NO_STREAM, async () => {
         await worker.start();

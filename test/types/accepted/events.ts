@@ -11,5 +11,5 @@ scheduler
   )
   .once('job:cancelled', async ({ reason }) => Promise.resolve(reason?.length))
   .on('worker:state', ({ state, previous }) => state === 'Running' && previous === 'Starting')
-  .on('worker:trouble', ({ operation, failures, retryIn }) => `${operation} ${failures} ${retryIn}`)
+  .on('worker:error', ({ operation, failures, retryIn }) => `${operation} ${failures} ${retryIn}`)
   .off('listener:error', ({ event, error }) => `${event} ${error.message}`);

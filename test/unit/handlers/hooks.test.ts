@@ -103,7 +103,7 @@ describe('AfterHooks', () => {
     [{ kind: 'failed', error }, ['onError', 'after']],
     [{ kind: 'cancelled', reason: 'enough' }, ['after']],
     [{ kind: 'snoozed', until: new Date(0) }, ['after']],
-    [{ kind: 'givenBack' }, ['after']],
+    [{ kind: 'released' }, ['after']],
   ];
   for (const [outcome, expected] of OUTCOMES) {
     it(`runs ${expected.join(', ')} after the outcome ${outcome.kind} [J5]`, async () => {
@@ -190,7 +190,7 @@ describe('AfterHooks', () => {
     const reported: Error[] = [];
     for (const thrown of [undefined, null, Symbol('s'), revoked.proxy, { toString: fail, toJSON: fail }]) {
       const after = [throwing(thrown)];
-      const errors = await runAfterHooks({ ...NOTHING, after }, { kind: 'givenBack' }, null, job);
+      const errors = await runAfterHooks({ ...NOTHING, after }, { kind: 'released' }, null, job);
       reported.push(...errors.map(({ error: thrownError }) => thrownError));
     }
     assert.equal(reported.length, 5);

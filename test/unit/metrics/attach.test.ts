@@ -23,11 +23,12 @@ describe('attachMetrics', () => {
   let backlog: () => Promise<QueueBacklog[]>;
 
   beforeEach(() => {
-    bus = new EventBus();
+    bus = new EventBus('worker');
     clock = new ManualClock();
     queries = 0;
     backlog = async () => [{ queue: 'mail', waiting: 30, oldest: clock.now(), age: 9000 }];
     const observed = {
+      workerId: bus.workerId,
       on: bus.on.bind(bus),
       off: bus.off.bind(bus),
       state: 'Running' as const,
@@ -57,7 +58,14 @@ describe('attachMetrics', () => {
     for (const { samples } of parseMetrics(await metrics.text()).values())
       for (const { labels } of samples) assert.equal(labels['cluster'], 'blue');
     const wrong = { 'no-label': 'x' };
-    const observed = { on: () => 0, off: () => 0, state: 'Stopped', load: LOAD, backlog } as const;
+    const observed = {
+      workerId: 'w',
+      on: () => 0,
+      off: () => 0,
+      state: 'Stopped',
+      load: LOAD,
+      backlog,
+    } as const;
     assert.throws(() => attachMetrics(observed, { labels: wrong }), /no-label/);
   });
 
@@ -72,11 +80,11 @@ describe('attachMetrics', () => {
 
   it('computes success ratios of claims, plans and job inserts [F7]', async () => {
     assert.equal(metrics.health().lockSuccess, 1);
-    bus.emit('worker:claim', { wanted: 5, found: 4, claimed: 3 });
-    bus.emit('worker:claim', { wanted: 5, found: 2, claimed: 0 });
-    bus.emit('worker:claim', { wanted: 5, found: 0, claimed: 0 });
-    bus.emit('schedule:decided', { won: 6, lost: 0, refused: 1 });
-    bus.emit('schedule:pushed', { pushed: 3, failed: 1 });
+    bus.measure('claim', { wanted: 5, found: 4, claimed: 3 });
+    bus.measure('claim', { wanted: 5, found: 2, claimed: 0 });
+    bus.measure('claim', { wanted: 5, found: 0, claimed: 0 });
+    bus.measure('plan', { stored: 6, conflicts: 0, rejected: 1 });
+    bus.measure('enqueue', { inserted: 3, failed: 1 });
     assert.equal(await value('chronos_lock_success_ratio'), 0.75);
     assert.equal(await value('chronos_push_success_ratio'), 0.75);
     for (const result of ['won', 'lost', 'empty'])
@@ -85,9 +93,9 @@ describe('attachMetrics', () => {
   });
 
   it('counts only loops that query the database as the last good cycle [F7]', async () => {
-    bus.emit('worker:cycle', { operation: 'check locks', duration: 1 });
+    bus.measure('round', { operation: 'check locks', duration: 1 });
     assert.equal(metrics.health().lastGoodCycle, null);
-    bus.emit('worker:cycle', { operation: 'claim jobs', duration: 40 });
+    bus.measure('round', { operation: 'claim jobs', duration: 40 });
     clock.advance(5000);
     assert.equal(metrics.health().sinceGoodCycle, 5000);
     assert.equal(metrics.health().uptime, 5000);
@@ -99,7 +107,7 @@ describe('attachMetrics', () => {
   });
 
   it('measures the age of the last good cycle independently of the wall clock [F7]', () => {
-    bus.emit('worker:cycle', { operation: 'claim jobs', duration: 40 });
+    bus.measure('round', { operation: 'claim jobs', duration: 40 });
     clock.advance(5000);
     clock.set('2026-01-01T06:00:00Z');
     assert.equal(metrics.health().sinceGoodCycle, 5000);
@@ -111,12 +119,12 @@ describe('attachMetrics', () => {
   it('counts errors by kind, starting at zero [F6]', async () => {
     assert.equal(await value('chronos_errors_total', { kind: 'push' }), 0);
     const retry = { failures: 1, retryIn: 0 };
-    bus.emit('worker:trouble', { operation: 'connect', error: new Error('no'), ...retry });
-    bus.emit('worker:trouble', { operation: 'insert job', error: new Error('no'), ...retry });
-    bus.emit('schedule:pushed', { pushed: 0, failed: 1 });
+    bus.emit('worker:error', { operation: 'connect', error: new Error('no'), ...retry });
+    bus.emit('worker:error', { operation: 'insert job', error: new Error('no'), ...retry });
+    bus.measure('enqueue', { inserted: 0, failed: 1 });
     bus.emit('job:lockLost', attempt);
     bus.emit('schedule:disabled', { scheduleId: 'a', reason: 'no' });
-    bus.emit('schedule:unreadable', { scheduleId: 'a', reason: 'no', count: 1 });
+    bus.emit('schedule:invalid', { scheduleId: 'a', reason: 'no', count: 1 });
     const errors = { connection: 1, lock: 1, decode: 1, push: 1, cron: 1, other: 0 };
     assert.deepEqual(metrics.health().errors, errors);
     for (const [kind, count] of Object.entries(errors))

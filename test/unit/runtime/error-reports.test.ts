@@ -24,14 +24,14 @@ describe('error reports', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    events = new EventBus();
+    events = new EventBus('worker');
   });
 
   /** Call it before doing what causes the report. */
-  const nextReport = (): Promise<SchedulerEvents['worker:trouble']> =>
-    new Promise((resolve) => events.once('worker:trouble', resolve));
+  const nextReport = (): Promise<SchedulerEvents['worker:error']> =>
+    new Promise((resolve) => events.once('worker:error', resolve));
 
-  function assertRedacted({ error }: SchedulerEvents['worker:trouble']): void {
+  function assertRedacted({ error }: SchedulerEvents['worker:error']): void {
     assert.match(error.message, /ECONNREFUSED mongodb:\/\/\*\*\*@db\.example/);
     assert.doesNotMatch(`${error.message} ${error.stack ?? ''}`, /secret/);
   }

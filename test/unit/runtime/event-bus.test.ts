@@ -23,7 +23,7 @@ describe('EventBus', () => {
   const listener = (name: string) => (): number => calls.push(name);
 
   beforeEach(() => {
-    bus = new EventBus();
+    bus = new EventBus('worker');
     calls = [];
   });
 
@@ -31,7 +31,7 @@ describe('EventBus', () => {
     const received: unknown[] = [];
     bus.on('job:start', (event) => received.push(event));
     bus.on('job:start', (event) => received.push(event));
-    bus.on('job:givenBack', listener('another event'));
+    bus.on('job:released', listener('another event'));
     bus.emit('job:start', event);
     assert.deepEqual(received, [event, event]);
     assert.deepEqual(calls, []);
@@ -104,12 +104,12 @@ describe('EventBus', () => {
     const removed = listener('removed');
     bus.on('job:start', removed);
     bus.once('job:start', removed);
-    bus.on('job:givenBack', removed);
+    bus.on('job:released', removed);
     bus.off('job:start', removed);
     bus.off('job:start', listener('unknown'));
     bus.emit('job:start', event);
     assert.deepEqual(calls, []);
-    bus.emit('job:givenBack', event);
+    bus.emit('job:released', event);
     assert.deepEqual(calls, ['removed'], 'listeners of other events stay');
   });
 

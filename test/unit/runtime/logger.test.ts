@@ -16,7 +16,7 @@ const EVENTS: { [E in EventName]: SchedulerEvents[E] } = {
   'job:cancelled': { ...job, reason: 'not needed' },
   'job:skipped': { ...attempt, reason: 'when(isOpen) is false' },
   'job:snoozed': { ...attempt, until: at },
-  'job:givenBack': attempt,
+  'job:released': attempt,
   'job:stalled': { ...job, lockedBy: 'other', crashes: 1, status: 'SCHEDULED', nextRunAt: at },
   'job:lockLost': attempt,
   'job:progress': { ...job, value: 50, note: 'half' },
@@ -30,19 +30,13 @@ const EVENTS: { [E in EventName]: SchedulerEvents[E] } = {
     reason: 'overlap',
     runningFor: 12_000,
   },
-  'schedule:decided': { won: 3, lost: 1, refused: 0 },
-  'schedule:pushed': { pushed: 2, failed: 1 },
-  'schedule:contended': { won: 1, lost: 2 },
   'schedule:disabled': { scheduleId: 'nightly', reason: 'no cron' },
-  'schedule:unreadable': { scheduleId: 'nightly', reason: 'rule is missing', count: 1 },
+  'schedule:invalid': { scheduleId: 'nightly', reason: 'rule is missing', count: 1 },
   'schedule:orphaned': { scheduleId: 'nightly' },
   'daemon:overrun': { tick: 7, late: 2000, inARow: 2 },
-  'worker:stuck': { ...attempt, runningFor: 5 },
-  'worker:claim': { wanted: 5, found: 3, claimed: 2 },
-  'worker:renewed': { locks: 4 },
-  'worker:cycle': { operation: 'claim jobs', duration: 1.6 },
+  'job:stuck': { ...attempt, runningFor: 5 },
   'worker:state': { state: 'Running', previous: 'Starting' },
-  'worker:trouble': { operation: 'settle', error, failures: 3, retryIn: 250 },
+  'worker:error': { operation: 'settle', error, failures: 3, retryIn: 250 },
   'worker:recovered': { operation: 'settle', failures: 2 },
   'listener:error': { event: 'job:start', error },
 };
@@ -54,7 +48,7 @@ const LINES: Record<EventName, string> = {
   'job:cancelled': 'info: emails cancelled: not needed',
   'job:skipped': 'info: emails skipped: when(isOpen) is false',
   'job:snoozed': 'info: emails snoozed until 2026-01-01T00:00:00.000Z',
-  'job:givenBack': 'info: emails released unfinished',
+  'job:released': 'info: emails released unfinished',
   'job:stalled': 'warn: emails recovered: the lock of other expired; it is now SCHEDULED',
   'job:lockLost': 'warn: emails lost its lock, its outcome was dropped',
   'job:progress': 'debug: emails progress: 50 (half)',
@@ -62,20 +56,14 @@ const LINES: Record<EventName, string> = {
   'schedule:due': 'debug: nightly is due',
   'schedule:skipped':
     'warn: nightly: skipped the run of 2026-01-01T00:00:00.000Z, the previous one is still running (12 s)',
-  'schedule:decided': 'debug: planned 3 schedules, other workers planned 1 first',
-  'schedule:pushed': 'debug: enqueued 2 jobs of schedules, 1 failed',
-  'schedule:contended': 'debug: other workers planned 2 of 3 schedules first',
   'schedule:disabled': 'error: the schedule nightly is disabled: no cron',
-  'schedule:unreadable': 'error: the schedule nightly is malformed and ignored: rule is missing',
+  'schedule:invalid': 'error: the schedule nightly is malformed and ignored: rule is missing',
   'schedule:orphaned':
     'warn: no worker defines the schedule nightly any more; remove it with: chronos schedules remove nightly',
   'daemon:overrun': 'warn: tick 7 ended 2 s late (2nd in a row)',
-  'worker:stuck': 'error: emails ignores its abort signal and keeps its slot',
-  'worker:claim': 'debug: claimed 2 of 3 due jobs',
-  'worker:renewed': 'debug: renewed 4 locks',
-  'worker:cycle': 'debug: claim jobs took 2 ms',
+  'job:stuck': 'error: emails ignores its abort signal and keeps its slot',
   'worker:state': 'info: worker running',
-  'worker:trouble': 'warn: settle failed (3rd time), retrying in 250 ms',
+  'worker:error': 'warn: settle failed (3rd time), retrying in 250 ms',
   'worker:recovered': 'info: settle succeeded after 2 failures',
   'listener:error': 'error: a listener of job:start threw an error',
 };
@@ -85,7 +73,7 @@ describe('attachLogger', () => {
   let lines: { fields: object; line: string }[];
 
   beforeEach(() => {
-    bus = new EventBus();
+    bus = new EventBus('worker');
     lines = [];
     const write = (level: string) => (fields: object, message: string) =>
       void lines.push({ fields, line: `${level}: ${message}` });
@@ -147,9 +135,8 @@ describe('attachLogger', () => {
   });
 
   it('counts failures from the second on, and mentions a retry only if there is one', () => {
-    for (const failures of [1, 2, 11, 21])
-      bus.emit('worker:trouble', { ...EVENTS['worker:trouble'], failures });
-    bus.emit('worker:trouble', { ...EVENTS['worker:trouble'], failures: 1, retryIn: 0 });
+    for (const failures of [1, 2, 11, 21]) bus.emit('worker:error', { ...EVENTS['worker:error'], failures });
+    bus.emit('worker:error', { ...EVENTS['worker:error'], failures: 1, retryIn: 0 });
     assert.deepEqual(
       lines.map(({ line }) => line),
       [

@@ -4,6 +4,7 @@ import { PeriodicService } from '../../../src/runtime/periodic-service.js';
 import { recordEvents, signal } from '../../support/events.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
+import { recordMeasurements } from '../../support/measurements.js';
 
 class TestService extends PeriodicService {
   readonly name = 'sweep';
@@ -27,7 +28,7 @@ describe('PeriodicService', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    events = new EventBus();
+    events = new EventBus('worker');
     service = new TestService(clock, events);
   });
 
@@ -149,7 +150,7 @@ describe('PeriodicService', () => {
   });
 
   it('survives errors that are read-only or not errors', async () => {
-    const record = recordEvents(events, 'worker:trouble');
+    const record = recordEvents(events, 'worker:error');
     const errors: unknown[] = [
       Object.freeze(new Error('frozen')),
       new DOMException('read-only'),
@@ -168,7 +169,7 @@ describe('PeriodicService', () => {
   });
 
   it('redacts credentials', async () => {
-    const record = recordEvents(events, 'worker:trouble');
+    const record = recordEvents(events, 'worker:error');
     service.round = () => {
       throw new Error('no answer from mongodb://root:hunter2@db');
     };
@@ -179,7 +180,7 @@ describe('PeriodicService', () => {
   });
 
   it('reports each successful round with its duration', async () => {
-    const cycles = recordEvents(events, 'worker:cycle');
+    const rounds = recordMeasurements(events, 'round');
     service.round = () => {
       if (service.rounds === 2) throw new Error('not this time');
       clock.advance(40);
@@ -187,11 +188,11 @@ describe('PeriodicService', () => {
     };
     await start();
     assert.equal(await roundsAfter(1000), 2);
-    assert.deepEqual(cycles, [{ name: 'worker:cycle', event: { operation: 'sweep', duration: 40 } }]);
+    assert.deepEqual(rounds, [{ operation: 'sweep', duration: 40 }]);
   });
 
   it('counts only consecutive failures', async () => {
-    const record = recordEvents(events, 'worker:trouble');
+    const record = recordEvents(events, 'worker:error');
     let fails = true;
     service.round = () => {
       fails = !fails;

@@ -15,7 +15,7 @@ const PATHS: Record<LifecycleState, LifecycleState[]> = {
   Error: ['Starting', 'Error'],
 };
 
-function stateAt(target: LifecycleState, events = new EventBus()): SchedulerState {
+function stateAt(target: LifecycleState, events = new EventBus('worker')): SchedulerState {
   const state = new SchedulerState(events);
   for (const step of PATHS[target]) state.enter(step);
   return state;
@@ -23,7 +23,7 @@ function stateAt(target: LifecycleState, events = new EventBus()): SchedulerStat
 
 describe('SchedulerState', () => {
   it('is Stopped at first and emits every change', () => {
-    const events = new EventBus();
+    const events = new EventBus('worker');
     const record = recordEvents(events, 'worker:state');
     const state = stateAt('Stopping', events);
     state.enter('Stopped');
@@ -39,7 +39,7 @@ describe('SchedulerState', () => {
   });
 
   it('emits the error with the state Error', () => {
-    const events = new EventBus();
+    const events = new EventBus('worker');
     const record = recordEvents(events, 'worker:state');
     const error = new Error('out of reach');
     stateAt('Starting', events).enter('Error', error);
@@ -47,7 +47,7 @@ describe('SchedulerState', () => {
   });
 
   it('has changed before its listeners are called', () => {
-    const events = new EventBus();
+    const events = new EventBus('worker');
     const state = new SchedulerState(events);
     let seen: LifecycleState | undefined;
     events.on('worker:state', () => (seen = state.current));

@@ -206,7 +206,7 @@ describe('every periodic service', () => {
 
       beforeEach(() => {
         clock = new ManualClock();
-        events = new EventBus();
+        events = new EventBus('worker');
         rounds = 0;
         failure = undefined;
         const round = (): void => {
@@ -312,7 +312,7 @@ describe('every periodic service', () => {
       });
 
       it('retries a failed round with growing delays and reports it', async () => {
-        const record = recordEvents(events, 'worker:trouble', 'worker:recovered');
+        const record = recordEvents(events, 'worker:error', 'worker:recovered');
         const error = new Error('no answer');
         failure = error;
         service.start();
@@ -327,7 +327,7 @@ describe('every periodic service', () => {
           [7, 10_000],
         ] as const) {
           const expected = { operation: service.name, error, failures, retryIn };
-          assert.deepEqual(record.at(-1), { name: 'worker:trouble', event: expected });
+          assert.deepEqual(record.at(-1), { name: 'worker:error', event: expected });
           assert.equal(rounds, failures);
           service.wake();
           clock.advance(retryIn - 1);

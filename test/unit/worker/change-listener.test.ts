@@ -66,7 +66,7 @@ describe('ChangeListener', () => {
 
   beforeEach(async () => {
     clock = new ManualClock();
-    events = new EventBus();
+    events = new EventBus('worker');
     [streams, received, missed, registry] = [[], [], 0, aRegistry()];
     registry.register('work', () => undefined);
     listener = new ChangeListener({
@@ -135,7 +135,7 @@ describe('ChangeListener', () => {
   });
 
   it('reports a stream that breaks and opens it again with backoff; meanwhile subscribers re-read [B2] [Y9]', async () => {
-    const reports = recordEvents(events, 'worker:trouble', 'worker:recovered');
+    const reports = recordEvents(events, 'worker:error', 'worker:recovered');
     await open();
     await streams[0]!.feed(new Error('cursor killed'));
     assert.deepEqual([streams.length, missed], [1, 2]);
@@ -152,15 +152,15 @@ describe('ChangeListener', () => {
     assert.deepEqual(
       reports.map(({ name, event }) => [name, (event as { operation: string }).operation]),
       [
-        ['worker:trouble', 'watch changes'],
-        ['worker:trouble', 'watch changes'],
+        ['worker:error', 'watch changes'],
+        ['worker:error', 'watch changes'],
         ['worker:recovered', 'watch changes'],
       ],
     );
   });
 
   it('reports no error for a server without change streams and tries again after an hour [F1]', async () => {
-    const reports = recordEvents(events, 'worker:trouble');
+    const reports = recordEvents(events, 'worker:error');
     await streams[0]!.feed(Object.assign(new Error('only on replica sets'), { code: 40_573 }));
     assert.deepEqual([reports, streams.length, listener.intervalMultiplier], [[], 1, 1]);
     registry.register('more', () => undefined);

@@ -137,8 +137,8 @@ describe('JobExecutor with hooks', () => {
 
     for (const [kind, outcome] of [
       ['cancelled', 'cancelled'],
-      ['lockLost', 'givenBack'],
-      ['shutdown', 'givenBack'],
+      ['lockLost', 'released'],
+      ['shutdown', 'released'],
       ['ranTooLong', 'failed'],
     ] as [AbortKind, Outcome['kind']][]) {
       it(`after an abort: ${kind} [J5]`, async () => {

@@ -231,8 +231,8 @@ describe('JobExecutor', () => {
   describe('when it is aborted', () => {
     for (const [kind, outcome] of [
       ['cancelled', { kind: 'cancelled', reason: 'because' }],
-      ['lockLost', { kind: 'givenBack' }],
-      ['shutdown', { kind: 'givenBack' }],
+      ['lockLost', { kind: 'released' }],
+      ['shutdown', { kind: 'released' }],
     ] as const) {
       it(`by ${kind}, passes the reason to the handler and returns ${outcome.kind}`, async () => {
         let reason: unknown;

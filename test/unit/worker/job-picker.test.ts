@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import type { JobDocument } from '../../../src/domain/job/job.js';
 import type { DueFilter } from '../../../src/store/jobs/claim.js';
 import type { LockGrant } from '../../../src/store/jobs/fence.js';
-import type { SchedulerEvents } from '../../../src/domain/events.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
 import { JobPicker, type PickerDeps, type PickRequest } from '../../../src/worker/job-picker.js';
 import type { UncertainClaim } from '../../../src/worker/uncertain-claims.js';
 import { aRegistry } from '../../support/factories/handler-registry.js';
 import { aJob } from '../../support/factories/job.js';
 import { ManualClock } from '../../support/manual-clock.js';
+import type { Measurements } from '../../../src/runtime/measurements.js';
+import { recordMeasurements } from '../../support/measurements.js';
 
 interface Batch {
   transition: 'claim' | 'buffer';
@@ -35,7 +36,7 @@ describe('JobPicker', () => {
   let singleClaims: { filter: DueFilter; grant: LockGrant }[];
   let batches: Batch[];
   let uncertain: UncertainClaim[];
-  let rounds: SchedulerEvents['worker:claim'][];
+  let rounds: Measurements['claim'][];
   let failing: (batch: Batch | undefined) => Error | undefined;
 
   beforeEach(() => {
@@ -62,8 +63,8 @@ describe('JobPicker', () => {
     leases = {},
     store,
   }: PickerOptions = {}): JobPicker {
-    const events = new EventBus();
-    events.on('worker:claim', (round) => rounds.push(round));
+    const events = new EventBus('worker');
+    rounds = recordMeasurements(events, 'claim');
     const registry = aRegistry();
     for (const taskType of taskTypes)
       registry.register(taskType, () => undefined, { lease: leases[taskType] ?? 60_000 });

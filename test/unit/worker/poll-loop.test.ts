@@ -75,7 +75,7 @@ describe('PollLoop', () => {
     claimer = new Claimer({ picker, runner: fakeRunner, inFlight: runner, uncertainClaims });
     loop = new PollLoop({
       clock,
-      events: new EventBus(),
+      events: new EventBus('worker'),
       store: { nextDueAt: async ({ after }) => (nextDueAt !== null && nextDueAt > after ? nextDueAt : null) },
       claimer,
       runner: fakeRunner,

@@ -39,7 +39,7 @@ describe('Settler', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    events = new EventBus();
+    events = new EventBus('worker');
     [calls, statements, rows] = [[], [], []];
     write = all('settled');
     readBack = all('unknown');
@@ -232,7 +232,7 @@ describe('Settler', () => {
     });
 
     it('writes again only outcomes that did not take effect', async () => {
-      const record = recordEvents(events, 'worker:trouble', 'worker:recovered');
+      const record = recordEvents(events, 'worker:error', 'worker:recovered');
       write = async (batch) => {
         if (batch.length === 1) return ['settled'];
         throw lostReply();
@@ -248,7 +248,7 @@ describe('Settler', () => {
       );
       assert.deepEqual(
         record.map(({ name }) => name),
-        ['worker:trouble', 'worker:recovered'],
+        ['worker:error', 'worker:recovered'],
       );
     });
 
@@ -269,7 +269,7 @@ describe('Settler', () => {
     });
 
     it('retries with growing delays and drops nothing', async () => {
-      const failures = recordEvents(events, 'worker:trouble');
+      const failures = recordEvents(events, 'worker:error');
       const settlement = settle();
       await advance(17_000);
       const delays = failures.map(({ event }) => (event as { retryIn: number }).retryIn);

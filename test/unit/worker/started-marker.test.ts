@@ -18,7 +18,7 @@ describe('StartedMarker', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    events = new EventBus();
+    events = new EventBus('worker');
     written = [];
     mark = async () => undefined;
     const markStarted = (started: readonly StartedJob[]): Promise<void> => {
@@ -80,7 +80,7 @@ describe('StartedMarker', () => {
   });
 
   it('reports a failure and does not retry', async () => {
-    const failures = recordEvents(events, 'worker:trouble');
+    const failures = recordEvents(events, 'worker:error');
     mark = () => Promise.reject(new Error('the reply is lost'));
     start('a');
     clock.advance(25);

@@ -19,7 +19,7 @@ describe('UncertainClaims', () => {
       if (failing) throw new Error('no answer');
       return 0;
     };
-    claims = new UncertainClaims(clock, new EventBus(), {
+    claims = new UncertainClaims(clock, new EventBus('worker'), {
       release: (token, ids) => record(`${token} ${ids.join()}`),
       releaseByToken: (token) => record(token),
     });

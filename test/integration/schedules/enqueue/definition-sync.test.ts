@@ -317,7 +317,7 @@ describe('storing definitions', () => {
       await scheduler.addSchedule({ id: 'taken', taskType: 'work', cron: '@daily' });
       await scheduler.start();
       const disabled = recordEvents(scheduler, 'schedule:disabled');
-      const troubles = recordEvents(scheduler, 'worker:trouble');
+      const troubles = recordEvents(scheduler, 'worker:error');
       const complete = nextEvent(scheduler, 'job:complete');
       scheduler.schedule('never', () => undefined).cron('0 0 30 2 *');
       scheduler.schedule('taken', () => undefined).hourly();

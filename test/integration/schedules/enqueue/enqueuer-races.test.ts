@@ -14,6 +14,7 @@ import { ManualClock } from '../../../support/manual-clock.js';
 import { seededRandom } from '../../../support/seeded-random.js';
 import { createEnqueuer, outcomesUntil, TAKEOVER_MS } from '../../../support/schedules.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
+import { recordMeasurements } from '../../../support/measurements.js';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -34,7 +35,7 @@ describe('several schedule enqueuers', () => {
         for (const name of ['code-1', 'code-2', 'code-3']) scheduler.schedule(name, work).everyMinute();
         return scheduler;
       });
-      const contended = schedulers.map((scheduler) => recordEvents(scheduler, 'schedule:contended'));
+      const plans = schedulers.map((scheduler) => recordMeasurements(scheduler, 'plan'));
       const due = schedulers.map((scheduler) => recordEvents(scheduler, 'schedule:due'));
       const ids = Array.from({ length: 12 }, (_, index) => `stored-${index}`);
       await Promise.all(schedulers.map((scheduler) => scheduler.run(1)));
@@ -54,7 +55,10 @@ describe('several schedule enqueuers', () => {
       assert.equal(await database.collections.jobs.countDocuments({ status: 'COMPLETED' }), count);
       assert.deepEqual([...runs.values()], Array(count).fill(1));
       assert.equal(due.flat().length, count, 'only the scheduler that created a job emits schedule:due');
-      assert.ok(contended.flat().length > 0, 'the schedulers never competed');
+      assert.ok(
+        plans.flat().some(({ conflicts }) => conflicts > 0),
+        'the schedulers never competed',
+      );
     });
 
     it('three workers in real time create and start one job each second [J15] [F3]', async () => {
@@ -214,7 +218,7 @@ describe('several schedule enqueuers', () => {
         // The job was inserted and completed, but the process crashed before it removed the run from `pending`.
         await new PlanExecutor({
           store: { ...store, removePending: async () => undefined },
-          ...{ clock, events: new EventBus(), options: { executionRetention: DAY } },
+          ...{ clock, events: new EventBus('worker'), options: { executionRetention: DAY } },
           jobs: { cancel: () => assert.fail('nothing is canceled') },
           engine: { wake: () => undefined },
         }).execute([{ schedule, plan: { ...schedule, cancel: null } }], clock.now());
@@ -281,8 +285,8 @@ describe('several schedule enqueuers', () => {
     it('the later one loses the compare-and-set and reports the conflict [F3]', async () => {
       await database.collections.schedules.insertMany(['a', 'b', 'c'].map((_id) => aSchedule({ _id })));
       const store = createStore(database.collections);
-      const [clock, events] = [new ManualClock(), new EventBus()];
-      const contended = recordEvents(events, 'schedule:contended');
+      const [clock, events] = [new ManualClock(), new EventBus('late')];
+      const plans = recordMeasurements(events, 'plan');
       clock.advance(HOUR);
       const late: Store = {
         ...store,
@@ -294,10 +298,7 @@ describe('several schedule enqueuers', () => {
       };
       const created = await createEnqueuer(late, clock, events).collect('all');
       assert.equal(created.length, 1);
-      assert.deepEqual(
-        contended.map(({ event }) => event),
-        [{ won: 1, lost: 2 }],
-      );
+      assert.deepEqual(plans, [{ stored: 1, conflicts: 2, rejected: 0 }]);
     });
 
     it('a change, pause or removal in between makes the plan invalid [F1] [F3]', async () => {

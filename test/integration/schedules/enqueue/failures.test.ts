@@ -80,7 +80,7 @@ describe('schedules when something fails', () => {
       await withFailPoint(database, { commands: ['insert'], how: 'error' }, async () => {
         const failure = nextEvent(
           scheduler,
-          'worker:trouble',
+          'worker:error',
           ({ operation, failures }) => operation === 'enqueue schedules' && failures === 1,
         );
         await scheduler.addSchedule({ id: 's', taskType: 'work', every: '1s', maxRuns: 1 });
@@ -210,12 +210,12 @@ describe('schedules when something fails', () => {
         cron: '0 * * * *',
         timezone: 'Mars/Phobos',
       });
-      const troubles = recordEvents(scheduler, 'worker:trouble');
+      const troubles = recordEvents(scheduler, 'worker:error');
       clock.advance(HOUR);
       assert.equal(await scheduler.run(), 2);
       const bad = await database.collections.schedules.findOne({ _id: 'bad' });
       assert.deepEqual([bad?.isActive, bad?.disabledReason, disabled.length], [true, null, 0]);
-      const [report] = troubles.map(({ event }) => event as SchedulerEvents['worker:trouble']);
+      const [report] = troubles.map(({ event }) => event as SchedulerEvents['worker:error']);
       assert.deepEqual([report?.operation, report?.subject], ['plan schedule', 'bad']);
       assert.match(report?.error.message ?? '', /Mars\/Phobos/);
     });
@@ -269,8 +269,8 @@ describe('schedules when something fails', () => {
   describe('with a malformed stored document', () => {
     it('the schedule is skipped and counted, and others continue [F5]', async () => {
       const { scheduler, clock } = createWorker();
-      const reports: SchedulerEvents['schedule:unreadable'][] = [];
-      scheduler.on('schedule:unreadable', (event) => void reports.push(event));
+      const reports: SchedulerEvents['schedule:invalid'][] = [];
+      scheduler.on('schedule:invalid', (event) => void reports.push(event));
       const malformed: Record<string, unknown> = {
         taskType: undefined,
         overlap: 'sometimes',
@@ -367,7 +367,7 @@ describe('schedules when something fails', () => {
     it('a next run time that is not a date does not affect workers [F5]', async () => {
       const scheduler = database.scheduler(withoutRenewalThread);
       scheduler.registerHandler('work', () => undefined);
-      const troubles = recordEvents(scheduler, 'worker:trouble');
+      const troubles = recordEvents(scheduler, 'worker:error');
       await insertInvalid({ _id: 'bad', nextRunAt: '2026-01-01' });
       await scheduler.start();
       const due = nextEvent(scheduler, 'schedule:due');

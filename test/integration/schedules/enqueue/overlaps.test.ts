@@ -390,7 +390,7 @@ describe('overlap', () => {
         runs.push(id);
         return released.promise;
       });
-      const stuck = nextEvent(scheduler, 'worker:stuck');
+      const stuck = nextEvent(scheduler, 'job:stuck');
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *', maxRunningTime: '10m' });
       const started = nextEvent(scheduler, 'job:start');
       clock.advance(HOUR);

@@ -5,6 +5,7 @@ import { manualScheduler, advanceUntilSettled } from '../../../support/manual-sc
 import { timeAfter } from '../../../support/instants.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 import { waitUntil } from '../../../support/wait-until.js';
+import { onMeasurement } from '../../../../src/runtime/measurements.js';
 
 const MINUTE = 60_000;
 
@@ -34,7 +35,8 @@ describe('passes at the same time', () => {
         .overlap('allow');
     });
     let contended = 0;
-    for (const scheduler of schedulers) scheduler.on('schedule:contended', ({ lost }) => (contended += lost));
+    for (const scheduler of schedulers)
+      onMeasurement(scheduler.workerId, 'plan', ({ conflicts }) => (contended += conflicts));
     await Promise.all(schedulers.map((scheduler) => scheduler.runOnce()));
     const reports: PassReport[] = [];
     for (let minute = 1; minute <= 10; minute++) {

@@ -191,7 +191,7 @@ describe('stored schedules', () => {
     it('reach workers within a poll without a change stream [F1]', async () => {
       // With an open stream, polls are six times rarer, which would be too late here.
       const worker = createWorker('2s');
-      const trouble = nextEvent(worker, 'worker:trouble', ({ operation }) => operation === 'watch changes');
+      const trouble = nextEvent(worker, 'worker:error', ({ operation }) => operation === 'watch changes');
       const { late } = await withFailPoint(database, NO_STREAM, async () => {
         await worker.start();
         await trouble;

@@ -88,7 +88,7 @@ describe('locks of jobs', () => {
   it('that cannot be renewed abort the handler before they expire, and no attempt is counted [C8]', async () => {
     const { scheduler, clock } = manualScheduler(database, { lockTimeout: '60s', concurrency: 1 });
     const aborted = signal<{ reason: ChronosError; at: Date }>();
-    const errors = recordEvents(scheduler, 'worker:trouble');
+    const errors = recordEvents(scheduler, 'worker:error');
     scheduler.registerHandler('long', async (_, job) => {
       if (job.fence > 1) return;
       await once(job.signal, 'abort');
@@ -106,12 +106,12 @@ describe('locks of jobs', () => {
       pass.then(() => scheduler.run()),
       100,
     );
-    assert.equal((errors[0]?.event as SchedulerEvents['worker:trouble']).operation, 'renew locks');
+    assert.equal((errors[0]?.event as SchedulerEvents['worker:error']).operation, 'renew locks');
     const job = await scheduler.getJob(id);
     assert.deepEqual([job?.status, job?.attempts, job?.crashes], ['COMPLETED', 0, 0]);
     assert.deepEqual(
       (await scheduler.getExecutions(id)).map(({ outcome }) => outcome),
-      ['givenBack', 'completed'],
+      ['released', 'completed'],
     );
   });
 

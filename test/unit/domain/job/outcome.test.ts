@@ -112,7 +112,7 @@ describe('resolveOutcome', () => {
 
       for (const kind of ['shutdown', 'lockLost'] as const) {
         it(`by ${kind}: the job is released and no attempt is counted (${ending.kind})`, () => {
-          assert.deepEqual(resolve(ending, abort(kind)), { kind: 'givenBack' });
+          assert.deepEqual(resolve(ending, abort(kind)), { kind: 'released' });
         });
       }
     }

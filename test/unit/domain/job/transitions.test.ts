@@ -18,7 +18,7 @@ const OWNER_CHANGES: TransitionName[] = [
   'recover',
   'recoverFailed',
   'recoverCancelled',
-  'giveBack',
+  'release',
   'cancel',
   'retry',
 ];
@@ -72,7 +72,7 @@ describe('explainChange', () => {
 
   it('distinguishes a settled job from a released one by the fence', () => {
     assert.deepEqual(explainChange('RUNNING', 'SCHEDULED', 0), ['retryLater', 'snooze']);
-    assert.deepEqual(explainChange('RUNNING', 'SCHEDULED', 1), ['giveBack', 'recover']);
+    assert.deepEqual(explainChange('RUNNING', 'SCHEDULED', 1), ['release', 'recover']);
   });
 
   it('returns nothing for illegal changes', () => {
@@ -91,6 +91,6 @@ describe('isRescheduled', () => {
     const rescheduled = kinds.filter((kind) =>
       isRescheduled({ kind } as Parameters<typeof isRescheduled>[0]),
     );
-    assert.deepEqual(rescheduled.sort(), ['givenBack', 'retry', 'snoozed']);
+    assert.deepEqual(rescheduled.sort(), ['released', 'retry', 'snoozed']);
   });
 });

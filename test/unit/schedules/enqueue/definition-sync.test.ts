@@ -29,7 +29,7 @@ describe('DefinitionSync', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    events = new EventBus();
+    events = new EventBus('worker');
     stored = new Map();
     [calls, liveTypes, concurrentChanges] = [[], [], []];
     const options = resolveOptions({ uri: 'mongodb://unused/app', environment: 'test' });

@@ -38,7 +38,7 @@ describe('ScheduleEnqueuer', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    events = new EventBus();
+    events = new EventBus('worker');
     [due, pending, next, calls, scopes, isLockedByAnother] = [[], [], null, [], [], false];
     intervalMultiplier = 1;
     registerNew = async () => undefined;
@@ -220,7 +220,7 @@ describe('ScheduleEnqueuer', () => {
   });
 
   it('reports malformed schedules, counts them and leaves them out [F5]', async () => {
-    const reports = recordEvents(events, 'schedule:unreadable');
+    const reports = recordEvents(events, 'schedule:invalid');
     const bad = (_id: string): ScheduleDocument => ({ ...aSchedule({ _id }), overlap: 'x' as 'skip' });
     due = [[bad('b1'), aSchedule({ _id: 'good' }), bad('b2')], []];
     await enqueuer.runOnce();

@@ -29,6 +29,7 @@ import { aSchedule } from '../../../support/factories/schedule.js';
 import { recordEvents } from '../../../support/events.js';
 import { timeAfter, START } from '../../../support/instants.js';
 import { ManualClock } from '../../../support/manual-clock.js';
+import { recordMeasurements } from '../../../support/measurements.js';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -73,7 +74,7 @@ describe('SchedulePlanner and PlanExecutor', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    events = new EventBus();
+    events = new EventBus('worker');
     [calls, inserted, recorded, disabled, runs] = [[], [], [], [], []];
     rejected = new Map();
     rejectedSkips = new Map();
@@ -148,15 +149,12 @@ describe('SchedulePlanner and PlanExecutor', () => {
     });
 
     it('reports plans that were lost to another process [F3]', async () => {
-      const contended = recordEvents(events, 'schedule:contended');
+      const plans = recordMeasurements(events, 'plan');
       storedPlans = ([first]) => [first!];
       const schedules = ['a', 'b', 'c'].map((_id) => aSchedule({ _id }));
       const { stored, conflicts } = await planner.decide(schedules, timeAfter(HOUR));
       assert.deepEqual([stored.map(({ schedule }) => schedule._id), conflicts], [['a'], 2]);
-      assert.deepEqual(
-        contended.map(({ event }) => event),
-        [{ won: 1, lost: 2 }],
-      );
+      assert.deepEqual(plans, [{ stored: 1, conflicts: 2, rejected: 0 }]);
     });
 
     it('disables a schedule with an invalid rule and plans the others [F5]', async () => {
@@ -216,7 +214,7 @@ describe('SchedulePlanner and PlanExecutor', () => {
     });
 
     it('keeps a run pending whose job cannot be inserted, and reports it [F4]', async () => {
-      const reports = recordEvents(events, 'worker:trouble');
+      const reports = recordEvents(events, 'worker:error');
       const one = aPlan({ pending: [run(1)], active: run(1).id });
       insert = ([first]) => [{ id: first!._id, error: new Error('rejected') }];
       assert.deepEqual(await executor.execute([one], timeAfter(HOUR)), []);
@@ -291,7 +289,7 @@ describe('SchedulePlanner and PlanExecutor', () => {
     });
 
     it('reports a skip that MongoDB rejects, and removes it like the others [Y8]', async () => {
-      const reports = recordEvents(events, 'worker:trouble');
+      const reports = recordEvents(events, 'worker:error');
       rejectedSkips.set(skip(1).id, new Error('rejected'));
       await executor.execute([aPlan({ pending: [skip(1), skip(2)] })], timeAfter(HOUR));
       assert.deepEqual(

@@ -103,7 +103,7 @@ describe('DefinitionPass', () => {
     const ran: string[] = [];
     const isStopped = (): boolean => stopAfterFirst && ran.length > 0;
     const { store } = memory;
-    const events = new EventBus();
+    const events = new EventBus('worker');
     const deps = { store, clock, events, definitions, options };
     const executor = new PlanExecutor({
       ...deps,

@@ -25,7 +25,7 @@ describe('LockManager', () => {
 
   function open(lockTimeout = LEASE): Promise<void> {
     clock = new ManualClock();
-    events = new EventBus();
+    events = new EventBus('worker');
     const renewer = new InProcessRenewer(clock, (leases) => {
       renewals.push({ at: clock.monotonic(), ids: leases.map(({ id }) => id) });
       return renew(leases);
@@ -96,7 +96,7 @@ describe('LockManager', () => {
 
   it('gives up a lock that it could not renew, before other workers may take it', async () => {
     renew = () => Promise.reject(new Error('no answer'));
-    const failures = recordEvents(events, 'worker:trouble');
+    const failures = recordEvents(events, 'worker:error');
     const a = hold('a');
     await advance(4750);
     assert.equal(locks.isValid(a), true);

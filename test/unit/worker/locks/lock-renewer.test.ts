@@ -30,7 +30,7 @@ describe('RenewalLoop', () => {
 
   beforeEach(async () => {
     clock = new ManualClock();
-    events = new EventBus();
+    events = new EventBus('worker');
     calls = [];
     reports = [];
     renewResult = async () => [];
@@ -169,7 +169,7 @@ describe('RenewalLoop', () => {
   });
 
   it('retries soon after a failure, after at most a sixth of the shortest lease', async () => {
-    const failures = recordEvents(events, 'worker:trouble');
+    const failures = recordEvents(events, 'worker:error');
     renewResult = () => Promise.reject(new Error('no answer'));
     track([aLease('a'), aLease('b', { length: 60_000 })]);
     await advance(5000);

@@ -55,7 +55,7 @@ describe('NamedLocks', () => {
       },
       findLock: async () => held ?? null,
     };
-    const events = new EventBus();
+    const events = new EventBus('worker');
     const outages = new OutageMonitor(clock, LEASE);
     renewal = new LockManager({ clock, events, renewer, lockTimeout: LEASE, outages });
     locks = new NamedLocks({ clock, events, store, locks: renewal, workerId: 'me', lockTimeout: LEASE });
