@@ -1,7 +1,7 @@
 import { ChronosError } from './errors.js';
 
 /** These characters separate the parts of ids. */
-const RESERVED = /[@!#]/;
+const RESERVED = /[@+=]/;
 export const MAX_NAME_LENGTH = 200;
 export const MAX_KEY_LENGTH = 500;
 export const MAX_REASON_LENGTH = 500;
@@ -14,7 +14,7 @@ export const RESERVED_LOCK_PREFIX = 'chronos:';
 export function findNameError(value: unknown): string | undefined {
   const error = findTextError(value, MAX_NAME_LENGTH);
   if (error !== undefined || !RESERVED.test(value as string)) return error;
-  return `must not contain any of @ ! #, got '${value as string}'`;
+  return `must not contain any of @ + =, got '${value as string}'`;
 }
 
 export function assertTaskType(value: unknown): asserts value is string {

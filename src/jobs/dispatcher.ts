@@ -119,7 +119,7 @@ export class Dispatcher {
     if (schema !== undefined) await applySchema(taskType, schema, storedPayload);
     const now = clock.now();
     return newJob({
-      _id: resolved.key === undefined ? newJobId() : `${taskType}#${resolved.key}`,
+      _id: resolved.key === undefined ? newJobId() : `${taskType}=${resolved.key}`,
       taskType,
       queue: resolved.queue,
       priority: resolved.priority,

@@ -122,9 +122,9 @@ export function occurrenceId(scheduleId: string, at: Date): string {
   return `${scheduleId}@${at.toISOString()}`;
 }
 
-/** The schedule in a job id. Names never contain `@` or `!`. */
+/** The schedule in a job id. Names never contain `@` or `+`. */
 export function scheduleIdOf(jobId: string): string | undefined {
-  const end = jobId.search(/[@!]/);
+  const end = jobId.search(/[@+]/);
   return end === -1 ? undefined : jobId.slice(0, end);
 }
 

@@ -118,7 +118,7 @@ async function readFacts({ store, clock }: ExplainDeps, id: string): Promise<Fac
 
 /** People may write the time of an occurrence in any format; job ids contain it in ISO format. */
 function normalizeId(id: string, timezone: string): string {
-  const [, schedule, text] = /^([^@!#]+)@(.+)$/.exec(id) ?? [];
+  const [, schedule, text] = /^([^@+=]+)@(.+)$/.exec(id) ?? [];
   const date = text === undefined ? undefined : readInstant(text, timezone);
   return schedule === undefined || date === undefined ? id : `${schedule}@${date.toISOString()}`;
 }

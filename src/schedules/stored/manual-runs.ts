@@ -61,7 +61,7 @@ export class ManualRuns {
       if (found === null) return { triggered: false, reason: 'notFound' };
       const { schedule, active } = await loadSnapshot(store, found);
       const now = clock.now();
-      const jobId = `${id}!${randomUUID()}`;
+      const jobId = `${id}+${randomUUID()}`;
       const plan = planTrigger(schedule, jobId, active, now);
       if (plan === null) {
         // If no run is active, the first pending one is about to start.

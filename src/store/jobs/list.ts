@@ -102,7 +102,7 @@ async function toIndexedQuery(c: Collections, filter: JobFilter): Promise<mongo.
 function toQuery(filter: JobFilter): mongo.Filter<JobDocument> {
   const { schedule, idPrefix, createdUntil, ...exact } = filter;
   const ranges = [
-    ...(schedule === undefined ? [] : [{ $or: [beginsWith(`${schedule}@`), beginsWith(`${schedule}!`)] }]),
+    ...(schedule === undefined ? [] : [{ $or: [beginsWith(`${schedule}@`), beginsWith(`${schedule}+`)] }]),
     ...(idPrefix === undefined ? [] : [beginsWith(idPrefix)]),
   ];
   return {

@@ -20,21 +20,21 @@ describe('the audit log of chronos', () => {
   it('has an entry before and after each change of a job, with the user who made it [B13]', async () => {
     const later = ['--delay', '1h', '--key'];
     const { stdout } = await runChronos(['dispatch', 'mail', ...later, 'a'], { MONGODB_URI: db.uri });
-    assert.match(stdout, /Dispatched mail#a/);
-    await run('jobs', 'cancel', 'mail#a', 'mail#nope');
+    assert.match(stdout, /Dispatched mail=a/);
+    await run('jobs', 'cancel', 'mail=a', 'mail=nope');
     await run('dispatch', 'mail', ...later, 'b');
     await run('jobs', 'hold', '--queue', 'default', '--yes');
     const all = await entries();
     const summary = all.map(({ action, target, counts, filter }) => [action, target, counts ?? filter]);
     assert.deepEqual(summary, [
       ['dispatchJob:attempted', null, { taskType: 'mail' }],
-      ['dispatchJob', 'mail#a', { taskType: 'mail' }],
-      ['cancelJob:attempted', 'mail#a', null],
-      ['cancelJob', 'mail#a', null],
-      ['cancelJob:attempted', 'mail#nope', null],
-      ['cancelJob:refused', 'mail#nope', null],
+      ['dispatchJob', 'mail=a', { taskType: 'mail' }],
+      ['cancelJob:attempted', 'mail=a', null],
+      ['cancelJob', 'mail=a', null],
+      ['cancelJob:attempted', 'mail=nope', null],
+      ['cancelJob:refused', 'mail=nope', null],
       ['dispatchJob:attempted', null, { taskType: 'mail' }],
-      ['dispatchJob', 'mail#b', { taskType: 'mail' }],
+      ['dispatchJob', 'mail=b', { taskType: 'mail' }],
       ['holdJobs:attempted', null, { queue: 'default' }],
       ['holdJobs', null, { matched: 1, changed: 1, requested: 0, refused: 0 }],
     ]);
@@ -45,9 +45,9 @@ describe('the audit log of chronos', () => {
     // The two entries of a change have the same request id.
     assert.equal(new Set(all.map(({ requestId }) => requestId)).size, all.length / 2);
 
-    const listed = await run('audit', 'list', '--target', 'mail#a');
-    assert.match(listed, /^WHEN +WHO +ACTION +TARGET +FILTER +COUNTS\n.* cli:ada@here +cancelJob +mail#a\n/);
-    assert.match(listed, /dispatchJob +mail#a +taskType=mail\n$/);
+    const listed = await run('audit', 'list', '--target', 'mail=a');
+    assert.match(listed, /^WHEN +WHO +ACTION +TARGET +FILTER +COUNTS\n.* cli:ada@here +cancelJob +mail=a\n/);
+    assert.match(listed, /dispatchJob +mail=a +taskType=mail\n$/);
     const page = await run('audit', 'list', '--who', 'cli:ada@here', '--limit', '1', '--json');
     const { entries: found, next } = JSON.parse(page) as { entries: { action: string }[]; next: string };
     assert.equal(found[0]?.action, 'holdJobs');
@@ -84,7 +84,7 @@ describe('the audit log of chronos', () => {
     await scheduler.dispatch('mail');
     await scheduler.cancel((await scheduler.dispatch('mail', null, { key: 'k' })).id);
     const allMail = ['--type', 'mail', '--yes'];
-    for (const verb of ['retry', 'hold', 'release', 'cancel']) await run('jobs', verb, 'mail#k');
+    for (const verb of ['retry', 'hold', 'release', 'cancel']) await run('jobs', verb, 'mail=k');
     for (const verb of ['hold', 'release', 'cancel']) await run('jobs', verb, ...allMail);
     await run('jobs', 'retry', '--status', 'cancelled', ...allMail);
     await db.collections.jobs.updateMany({}, [{ $set: { status: 'FAILED', finishedAt: '$$NOW' } }]);

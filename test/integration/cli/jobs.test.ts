@@ -172,8 +172,8 @@ describe('chronos commands for jobs and executions', () => {
     assert.match(failed.stdout, /status +FAILED/);
     const { job } = json as { job: { status: string; payload: { name: string } } };
     assert.deepEqual([job.status, job.payload.name], ['COMPLETED', 'chronos-worker']);
-    assert.deepEqual(later, { id: 'good#k', duplicate: false });
-    assert.equal((await scheduler.getJob('good#k'))?.queue, 'slow');
+    assert.deepEqual(later, { id: 'good=k', duplicate: false });
+    assert.equal((await scheduler.getJob('good=k'))?.queue, 'slow');
     const typo = await run('dispatch', 'goood', '--json');
     assert.equal(typo.code, 0);
     assert.match(typo.stderr, /No live worker has a handler for 'goood' \(did you mean 'good'\?\)/);
@@ -185,7 +185,7 @@ describe('chronos commands for jobs and executions', () => {
       run('dispatch', 'good', '--delay', '1m', '--at', '2030-01-01'),
       run('dispatch', 'good', '--priority', 'high'),
     ]);
-    assert.deepEqual(again, { id: 'good#k', duplicate: true });
+    assert.deepEqual(again, { id: 'good=k', duplicate: true });
     assert.deepEqual([broken.code, both.code, priority.code], [2, 2, 2]);
     assert.match(broken.stderr, /--payload.*JSON or @file/);
     assert.match(priority.stderr, /--priority.*whole number from 0 to 1000/);

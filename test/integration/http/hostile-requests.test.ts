@@ -27,7 +27,7 @@ describe('hostile requests', () => {
   afterEach(async () => {
     await server.close();
     assert.deepEqual(errors, []);
-    const job = await database.collections.jobs.findOne({ _id: 'works#bystander' });
+    const job = await database.collections.jobs.findOne({ _id: 'works=bystander' });
     assert.deepEqual([job?.status, job?.held, job?.fence], ['SCHEDULED', null, 0]);
     assert.equal(({} as Record<string, unknown>)['polluted'], undefined);
   });

@@ -77,8 +77,8 @@ describe('dispatchMany()', () => {
       results.map(({ id }) => id === null),
       [false, false, true, true, true, true, true, false, false, false],
     );
-    assert.equal(results[1]?.id, 'work#taken');
-    assert.equal((await scheduler.getJob('work#taken'))?.payload, 'first');
+    assert.equal(results[1]?.id, 'work=taken');
+    assert.equal((await scheduler.getJob('work=taken'))?.payload, 'first');
     const last = await scheduler.getJob(results[9]!.id!);
     assert.deepEqual([last?.nextRunAt, last?.queue, last?.priority], [timeAfter(3_600_000), 'q', 3]);
     assert.equal(await database.collections.jobs.countDocuments(), 4);
@@ -89,7 +89,7 @@ describe('dispatchMany()', () => {
     await scheduler.dispatch('work', null, { key: 'b' });
     const many = ['a', 'b', 'c'].map((key) => ({ taskType: 'work', options: { key } }));
     for (const how of ['lostReply', 'noConnection'] as const) {
-      await database.collections.jobs.deleteMany({ _id: { $ne: 'work#b' } });
+      await database.collections.jobs.deleteMany({ _id: { $ne: 'work=b' } });
       const results = await withFailPoint(database, { commands: ['insert'], how, times: 1 }, () =>
         scheduler.dispatchMany(many),
       );

@@ -82,7 +82,7 @@ describe('dispatch()', () => {
       const job = await scheduler.getJob(second.id);
       assert.deepEqual(
         [job?.id, job?.nextRunAt, job?.payload, job?.queue, job?.priority],
-        ['emails#k', timeAfter(5000), { to: 'all' }, 'fast', 1],
+        ['emails=k', timeAfter(5000), { to: 'all' }, 'fast', 1],
       );
       assert.deepEqual(await dueAt(scheduler, third.id), timeAfter(7_200_000));
       assert.deepEqual((await scheduler.getJob(fourth.id))?.payload, { to: 'one' });

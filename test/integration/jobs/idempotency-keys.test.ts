@@ -10,8 +10,8 @@ describe('idempotency keys', () => {
     const { scheduler } = manualScheduler(database);
     const first = await scheduler.dispatch('mail', { n: 1 }, { key: 'welcome:42' });
     const second = await scheduler.dispatch('mail', { n: 2 }, { key: 'welcome:42' });
-    assert.deepEqual([first.id, first.duplicate], ['mail#welcome:42', false]);
-    assert.deepEqual([second.id, second.duplicate], ['mail#welcome:42', true]);
+    assert.deepEqual([first.id, first.duplicate], ['mail=welcome:42', false]);
+    assert.deepEqual([second.id, second.duplicate], ['mail=welcome:42', true]);
     assert.deepEqual((await scheduler.getJob(first.id))?.payload, { n: 1 });
     assert.equal(await database.collections.jobs.countDocuments(), 1);
   });
@@ -73,9 +73,9 @@ describe('idempotency keys', () => {
         withFailPoint(database, { commands: ['insert'], how }, () =>
           scheduler.dispatch('mail', null, { key: 'k' }),
         ),
-        { code: 'MONGODB_UNREACHABLE', message: /job 'mail#k' may or may not be stored/ },
+        { code: 'MONGODB_UNREACHABLE', message: /job 'mail=k' may or may not be stored/ },
       );
-      assert.equal((await scheduler.dispatch('mail', null, { key: 'k' })).id, 'mail#k');
+      assert.equal((await scheduler.dispatch('mail', null, { key: 'k' })).id, 'mail=k');
       assert.equal(await database.collections.jobs.countDocuments(), 1);
     });
   }

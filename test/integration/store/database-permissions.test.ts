@@ -105,7 +105,7 @@ describe('database roles', () => {
     await other.removeSchedule('stored');
 
     await other.hold((await other.dispatch('work', null, { delay: '1h', key: 'held' })).id);
-    await other.unhold('work#held');
+    await other.unhold('work=held');
     await other.withLock('a lock', () => undefined);
     const stalled = nextEvent(worker, 'job:stalled');
     const job = aJob({ _id: 'lost', status: 'RUNNING', taskType: 'work', queue: 'elsewhere' });
@@ -149,7 +149,7 @@ describe('database roles', () => {
       });
       assert.equal(code, 1, role);
       assert.match(stderr, /no change made: the audit entry could not be written\n.*not authorized/);
-      assert.equal(await schedulerAs(role).getJob(`work#${role}`), null);
+      assert.equal(await schedulerAs(role).getJob(`work=${role}`), null);
     }
   });
 

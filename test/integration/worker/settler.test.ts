@@ -42,10 +42,10 @@ describe('settling', () => {
     assert.deepEqual(
       events.map(({ name, event }) => `${name} ${(event as { jobId: string }).jobId}`),
       [
-        'job:start work#first',
-        'job:complete work#first',
-        'job:start work#second',
-        'job:complete work#second',
+        'job:start work=first',
+        'job:complete work=first',
+        'job:start work=second',
+        'job:complete work=second',
       ],
     );
   });

@@ -45,11 +45,11 @@ describe('identifiers', () => {
     });
   }
 
-  it('of a task type must not contain @ ! #, which separate the parts of ids', () => {
-    for (const value of ['a@b', '!a', 'a#']) {
+  it('of a task type must not contain @ + =, which separate the parts of ids', () => {
+    for (const value of ['a@b', '+a', 'a=']) {
       assert.throws(() => assertTaskType(value), {
         code: 'INVALID_ARGUMENT',
-        message: `a task type must not contain any of @ ! #, got '${value}'`,
+        message: `a task type must not contain any of @ + =, got '${value}'`,
       });
       assert.doesNotThrow(() => assertJobId(value));
     }
@@ -58,7 +58,7 @@ describe('identifiers', () => {
   it('of a job can be as long as the longest task type and key together', () => {
     const [taskType, key] = ['t'.repeat(200), 'k'.repeat(500)];
     assertTaskType(taskType);
-    assert.doesNotThrow(() => assertJobId(`${taskType}#${key}`));
+    assert.doesNotThrow(() => assertJobId(`${taskType}=${key}`));
     assert.throws(() => assertTaskType(`${taskType}t`), { message: /at most 200 characters, got 201/ });
   });
 });

@@ -114,7 +114,7 @@ describe('built-in handlers', () => {
 
     it('is rejected with an invalid name [D2]', () => {
       const { scheduler } = manualScheduler(database);
-      for (const name of ['a@b', 'a#b', 'a!b', '', undefined, null, 5, {}])
+      for (const name of ['a@b', 'a=b', 'a+b', '', undefined, null, 5, {}])
         assert.throws(
           () => scheduler.registerCommand(name as never, () => 1),
           { code: 'INVALID_ARGUMENT' },

@@ -292,7 +292,7 @@ describe('stored schedules', () => {
       5,
       '',
       's@1',
-      's!1',
+      's+1',
       's#1',
       'x'.repeat(201),
       'a\0b',
@@ -333,7 +333,7 @@ describe('stored schedules', () => {
         assert.deepEqual(await jobIdsOf(database, id), [`${id}@2026-01-01T01:00:00.000Z`]);
         assert.equal((await scheduler.getSchedule(id))?.id, id);
         const triggered = await scheduler.triggerSchedule(id);
-        assert.ok(triggered.triggered && triggered.jobId.startsWith(`${id}!`));
+        assert.ok(triggered.triggered && triggered.jobId.startsWith(`${id}+`));
         assert.equal(await scheduler.removeSchedule(id), true);
       }
     });

@@ -23,13 +23,13 @@ describe('plan', () => {
 
     it('runs in addition to the occurrences and does not count as one [F1]', () => {
       const schedule = aPlanInput({ maxRuns: 3, runs: 1, lastRunAt: START });
-      const made = planTrigger(schedule, 's!1', null, NOW);
+      const made = planTrigger(schedule, 's+1', null, NOW);
       assert.deepEqual(made, {
         nextRunAt: timeAfter(HOUR),
         lastRunAt: START,
         runs: 1,
-        pending: [{ kind: 'run', id: 's!1', at: NOW, since: NOW }],
-        active: 's!1',
+        pending: [{ kind: 'run', id: 's+1', at: NOW, since: NOW }],
+        active: 's+1',
         cancel: null,
       });
     });
@@ -37,7 +37,7 @@ describe('plan', () => {
     it('does not affect an occurrence at the same instant when it is replaced [F1]', () => {
       const schedule = aPlanInput({ overlap: 'replace', active: 's@0', nextRunAt: NOW });
       const tenMinutely = occurrencesOf({ cron: '*/10 * * * *', timezone: 'UTC' }, START);
-      const triggered = planTrigger(schedule, 's!1', active(START), NOW)!;
+      const triggered = planTrigger(schedule, 's+1', active(START), NOW)!;
       const made = plan({ ...schedule, ...triggered }, tenMinutely, active(START), NOW);
       assert.deepEqual(
         runsOf(made).map(({ id }) => id),
@@ -45,7 +45,7 @@ describe('plan', () => {
       );
       assert.deepEqual(
         skipsOf(made).map(({ id, reason }) => [id, reason]),
-        [['s!1', 'replaced']],
+        [['s+1', 'replaced']],
       );
     });
 
@@ -53,15 +53,15 @@ describe('plan', () => {
       const running = active(START);
       const made = Object.fromEntries(
         OVERLAPS.map((overlap) => {
-          const trigger = planTrigger(aPlanInput({ overlap, active: running.id }), 's!1', running, NOW);
+          const trigger = planTrigger(aPlanInput({ overlap, active: running.id }), 's+1', running, NOW);
           return [overlap, trigger && [runsOf(trigger).map(({ id }) => id), trigger.active, trigger.cancel]];
         }),
       );
       assert.deepEqual(made, {
-        allow: [['s!1'], 's!1', null],
+        allow: [['s+1'], 's+1', null],
         skip: null,
-        queue: [['s!1'], running.id, null],
-        replace: [['s!1'], running.id, running.id],
+        queue: [['s+1'], running.id, null],
+        replace: [['s+1'], running.id, running.id],
       });
     });
   });

@@ -378,7 +378,7 @@ describe('plan', () => {
 
     it('does not count manual runs, whether they replace a run or are replaced [B10] [F1]', () => {
       const schedule = aPlanInput({ overlap: 'replace', maxRuns: 9, runs: 1, active: 's@0' });
-      const triggered = { ...schedule, ...planTrigger(schedule, 's!1', active(START), timeAfter(MINUTE)) };
+      const triggered = { ...schedule, ...planTrigger(schedule, 's+1', active(START), timeAfter(MINUTE)) };
       const replacing = plan(triggered, hourly(), active(START), timeAfter(HOUR));
       assert.deepEqual([hours(replacing).run, replacing.runs], [[1], 2]);
       const waiting = { ...schedule, ...replacing };
@@ -390,8 +390,8 @@ describe('plan', () => {
       const schedule = aPlanInput({ overlap: 'replace', runs: 0, active: 's!0' });
       const due = occurrenceId('s', timeAfter(HOUR));
       const waiting = { ...schedule, ...planTrigger(schedule, due, active(START), timeAfter(HOUR)) };
-      const replaced = planTrigger(waiting, 's!1', active(START), timeAfter(HOUR + MINUTE))!;
-      assert.deepEqual([runsOf(replaced).map(({ id }) => id), replaced.runs], [['s!1'], 0]);
+      const replaced = planTrigger(waiting, 's+1', active(START), timeAfter(HOUR + MINUTE))!;
+      assert.deepEqual([runsOf(replaced).map(({ id }) => id), replaced.runs], [['s+1'], 0]);
     });
 
     for (const overlap of ['skip', 'replace', 'queue'] as const) {

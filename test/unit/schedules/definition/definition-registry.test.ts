@@ -128,7 +128,7 @@ describe('DefinitionRegistry', () => {
         '',
         'a@b',
         'a!b',
-        'a#b',
+        'a=b',
         'a\0b',
         'x'.repeat(201),
         null,

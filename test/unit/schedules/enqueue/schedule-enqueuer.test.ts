@@ -265,7 +265,7 @@ describe('ScheduleEnqueuer', () => {
 
     it('does not wake for schedules without a waiting run [B10]', async () => {
       await start(aSchedule({ overlap: 'queue' }), { pending: [run('s@1')], active: 's@1' });
-      for (const id of ['s@1', 's!1', 't@1', '6123-4567', 'mail#key']) enqueuer.runEnded(id);
+      for (const id of ['s@1', 's+1', 't@1', '6123-4567', 'mail=key']) enqueuer.runEnded(id);
       await flushEventLoop();
       assert.deepEqual(calls, []);
     });
