@@ -16,6 +16,7 @@ export type {
   DaemonOptions,
   PassOptions,
   PauseOptions,
+  RescheduleOptions,
   ScheduleQueryOptions,
 } from './config/method-options.js';
 export type { DaemonReport } from './lifecycle/daemon.js';
@@ -42,26 +43,27 @@ export type {
 
 // Jobs
 export type { DispatchOptions } from './config/dispatch-options.js';
-export type { ExecutionDocument } from './domain/job/execution.js';
+export type { ExecutionOutcome } from './domain/job/execution.js';
 export { JOB_STATUSES, type JobStatus } from './domain/job/job.js';
+export { JOB_STATES, type JobState } from './domain/job/state.js';
 export { TRANSITIONS, type Transition, type TransitionName } from './domain/job/transitions.js';
 export type { AdHoc, AnyPayloads, DispatchArguments, DispatchRequest } from './jobs/dispatch-types.js';
 export type { DispatchResult } from './jobs/dispatcher.js';
 export type { BoundDraft, Draft } from './jobs/draft.js';
 export type { JobHandle } from './jobs/job-handle.js';
 export type { ExecutionSummary, ExecutionView, JobDetails, JobSummary, JobView } from './jobs/job-views.js';
-export type { CancelAnswer, HoldAnswer, MoveAnswer, RetryAnswer } from './store/jobs/change.js';
+export type { JobChange } from './store/jobs/change.js';
 
 // Schedules
 export type { MisfireOptions, ScheduleOptions } from './config/schedule-options.js';
 export type { FieldPattern, FieldSchedule } from './domain/calendar/field-schedule.js';
 export type { Rule } from './domain/calendar/rule.js';
-export type { Misfire, Overlap, SkipDocument, SkipReason } from './domain/schedule/schedule.js';
+export type { Misfire, Overlap, SkipReason } from './domain/schedule/schedule.js';
 export type { ScheduleBuilder } from './schedules/definition/builder.js';
 export type { Definition } from './schedules/definition/definition.js';
-export type { BackfillAnswer, BackfillPreview, TriggerAnswer } from './schedules/stored/manual-runs.js';
+export type { BackfillResult, BackfillPreview, TriggerResult } from './schedules/stored/manual-runs.js';
 export type { NewSchedule, SchedulePatch } from './schedules/stored/schedule-input.js';
-export type { SchedulePage, StoredSchedule } from './schedules/stored/stored-schedules.js';
+export type { SkipView, StoredSchedule } from './schedules/stored/stored-schedules.js';
 
 // Operations
 export type {
@@ -69,13 +71,14 @@ export type {
   AuditFilterOptions,
   ExecutionFilterOptions,
   JobFilterOptions,
+  Page,
   PageOptions,
 } from './config/query-options.js';
-export type { AuditPage, AuditView } from './operations/audit.js';
-export type { BulkAction, BulkAnswer, BulkOptions, BulkProgress } from './operations/bulk.js';
+export type { AuditView } from './operations/audit.js';
+export type { BulkAction, BulkChange, BulkOptions, BulkProgress } from './operations/bulk.js';
 export type { ConfigurationView, DefinitionView, ScheduleDifference } from './operations/definitions.js';
 export type { Finding } from './operations/doctor/doctor.js';
 export type { Explanation } from './operations/explain/explain.js';
-export type { ExecutionPage, JobPage, WorkerView } from './operations/lists.js';
+export type { WorkerView } from './operations/lists.js';
 export type { Collected, Operations } from './operations/operations.js';
 export type { QueueView, StatusView, Throughput } from './operations/status.js';

@@ -6,14 +6,14 @@ import type {
   DaemonOptions,
   PassOptions,
   PauseOptions,
+  RescheduleOptions,
   ScheduleQueryOptions,
 } from './config/method-options.js';
 import { resolveOptions, type SchedulerOptions } from './config/options.js';
+import type { Page, PageOptions } from './config/query-options.js';
 import type { Duration } from './domain/duration.js';
 import type { EventName, LifecycleState } from './domain/events.js';
 import type { Instant } from './domain/instant.js';
-import type { ExecutionDocument } from './domain/job/execution.js';
-import type { SkipDocument } from './domain/schedule/schedule.js';
 import { EventChannel } from './handlers/built-in/event-channel.js';
 import { createHandlerRegistry } from './handlers/handler-registry.js';
 import type { Handler, HandlerClass } from './handlers/handler.js';
@@ -27,7 +27,7 @@ import type {
 import type { DispatchResult } from './jobs/dispatcher.js';
 import { type DispatchFunction, Draft } from './jobs/draft.js';
 import type { JobHandle } from './jobs/job-handle.js';
-import type { JobView } from './jobs/job-views.js';
+import type { ExecutionView, JobView } from './jobs/job-views.js';
 import type { SchedulerDeps } from './lifecycle/components.js';
 import { type DaemonReport, runDaemon } from './lifecycle/daemon.js';
 import { SchedulerLifecycle, type StopReport } from './lifecycle/lifecycle.js';
@@ -40,10 +40,10 @@ import { defineSchedule, defineTask, type ScheduleBuilder } from './schedules/de
 import { DefinitionRegistry } from './schedules/definition/definition-registry.js';
 import type { Definition } from './schedules/definition/definition.js';
 import { registerCommand } from './schedules/definition/handler-source.js';
-import type { BackfillAnswer, TriggerAnswer } from './schedules/stored/manual-runs.js';
+import type { BackfillResult, TriggerResult } from './schedules/stored/manual-runs.js';
 import type { NewSchedule, SchedulePatch } from './schedules/stored/schedule-input.js';
-import type { SchedulePage, StoredSchedule } from './schedules/stored/stored-schedules.js';
-import type { CancelAnswer, HoldAnswer, RetryAnswer } from './store/jobs/change.js';
+import type { SkipView, StoredSchedule } from './schedules/stored/stored-schedules.js';
+import type { JobChange } from './store/jobs/change.js';
 import type { QueueBacklog } from './store/jobs/counts.js';
 import { install } from './store/schema/install.js';
 import type { HeldLock } from './worker/locks/named-locks.js';
@@ -215,28 +215,33 @@ export class Scheduler<P extends object = AnyPayloads> {
   }
 
   /** The last thousand attempts of a job that the execution log still has, oldest first. */
-  async getExecutions(jobId: string): Promise<ExecutionDocument[]> {
+  async getExecutions(jobId: string): Promise<ExecutionView[]> {
     return (await this.#lifecycle.connect()).jobs.executions(jobId);
   }
 
   /** Cancels a waiting job, or asks the worker of a running job to cancel it; see the result. */
-  async cancel(jobId: string, reason?: string): Promise<CancelAnswer> {
+  async cancel(jobId: string, reason?: string): Promise<JobChange> {
     return (await this.#lifecycle.connect()).jobs.cancel(jobId, reason);
   }
 
   /** Runs a finished job again, as if it were new. */
-  async retry(jobId: string): Promise<RetryAnswer> {
+  async retry(jobId: string): Promise<JobChange> {
     return (await this.#lifecycle.connect()).jobs.retry(jobId);
   }
 
   /** Prevents a waiting job from running until `unhold`. */
-  async hold(jobId: string, reason?: string): Promise<HoldAnswer> {
+  async hold(jobId: string, reason?: string): Promise<JobChange> {
     return (await this.#lifecycle.connect()).jobs.hold(jobId, reason);
   }
 
   /** Lets a held job run when it is due. */
-  async unhold(jobId: string): Promise<HoldAnswer> {
+  async unhold(jobId: string): Promise<JobChange> {
     return (await this.#lifecycle.connect()).jobs.unhold(jobId);
+  }
+
+  /** Changes when a job is due, unless a worker has claimed it. */
+  async reschedule(jobId: string, when: RescheduleOptions): Promise<JobChange> {
+    return (await this.#lifecycle.connect()).jobs.reschedule(jobId, when);
   }
 
   /**
@@ -302,14 +307,9 @@ export class Scheduler<P extends object = AnyPayloads> {
     return (await this.#lifecycle.connect()).storedSchedules.get(id);
   }
 
-  /** One page, ordered by id. */
-  async listSchedules(query?: ScheduleQueryOptions): Promise<StoredSchedule[]> {
+  /** A page of schedules, ordered by id. */
+  async listSchedules(query?: ScheduleQueryOptions): Promise<Page<StoredSchedule>> {
     return (await this.#lifecycle.connect()).storedSchedules.list(query);
-  }
-
-  /** Like `listSchedules`, with the id after which the next page starts. */
-  async pageSchedules(query?: ScheduleQueryOptions): Promise<SchedulePage> {
-    return (await this.#lifecycle.connect()).storedSchedules.page(query);
   }
 
   /** Stops occurrences until `resumeSchedule`, also for schedules in code. False if it does not exist. */
@@ -323,17 +323,17 @@ export class Scheduler<P extends object = AnyPayloads> {
   }
 
   /** Runs it once now, in addition to its occurrences and subject to its overlap policy. */
-  async triggerSchedule(id: string): Promise<TriggerAnswer> {
+  async triggerSchedule(id: string): Promise<TriggerResult> {
     return (await this.#lifecycle.connect()).manualRuns.trigger(id);
   }
 
   /** Creates the missing jobs of past occurrences between two instants (inclusive). */
-  async backfill(id: string, from: Instant, to: Instant): Promise<BackfillAnswer> {
+  async backfill(id: string, from: Instant, to: Instant): Promise<BackfillResult> {
     return (await this.#lifecycle.connect()).manualRuns.backfill(id, from, to);
   }
 
-  /** Skipped occurrences, newest first. */
-  async getSkips(id: string, limit?: number): Promise<SkipDocument[]> {
-    return (await this.#lifecycle.connect()).storedSchedules.skips(id, limit);
+  /** A page of skipped occurrences, newest first. */
+  async getSkips(id: string, query?: PageOptions): Promise<Page<SkipView>> {
+    return (await this.#lifecycle.connect()).storedSchedules.skips(id, query);
   }
 }

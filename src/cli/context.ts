@@ -46,7 +46,7 @@ export type ReadOnlyOperations = Pick<
 >;
 export type ReadOnlyScheduler = Pick<
   Scheduler,
-  'getExecutionOrder' | 'getExecutions' | 'getJob' | 'getSchedule' | 'getSkips' | 'pageSchedules'
+  'getExecutionOrder' | 'getExecutions' | 'getJob' | 'getSchedule' | 'getSkips' | 'listSchedules'
 > & { operations: ReadOnlyOperations };
 
 /** What a command works with: arguments, output, and a Scheduler that connects when it is first used. */

@@ -1,8 +1,17 @@
 import type { Duration } from '../domain/duration.js';
+import { ChronosError } from '../domain/errors.js';
 import { MAX_REASON_LENGTH } from '../domain/identifiers.js';
 import type { Instant } from '../domain/instant.js';
 import * as v from '../domain/validation.js';
-import { limitShape } from './query-options.js';
+import { type PageOptions, type PageQuery, pageShapes, toPageQuery } from './query-options.js';
+
+/** When a job is due instead: exactly one of the two. */
+export interface RescheduleOptions {
+  /** At this instant; text without a zone is in the application's time zone. */
+  at?: Instant;
+  /** This long from now. */
+  delay?: Duration;
+}
 
 /** Why a schedule is paused, and by whom. */
 export interface PauseOptions {
@@ -11,19 +20,16 @@ export interface PauseOptions {
 }
 
 /** Selects the schedules that match every field. */
-export interface ScheduleQueryOptions {
+export interface ScheduleFilter {
   /** `code`: defined in code; `api`: stored with `addSchedule()` or over HTTP. */
   owner?: 'code' | 'api';
   userId?: string;
   taskType?: string;
   isActive?: boolean;
-  /** The last id of the previous page. */
-  after?: string;
-  /** Default 100, at most 200. */
-  limit?: number;
 }
 
-const DEFAULT_SCHEDULE_PAGE = 100;
+export type ScheduleQueryOptions = ScheduleFilter & PageOptions;
+
 export const reasonShape = v.described(v.text(MAX_REASON_LENGTH), 'why; stored with the job or schedule');
 const pauseShape = v.object<PauseOptions>({ by: v.name, reason: reasonShape });
 export const scheduleQueryShapes: v.Shapes<ScheduleQueryOptions> = {
@@ -31,8 +37,7 @@ export const scheduleQueryShapes: v.Shapes<ScheduleQueryOptions> = {
   userId: v.name,
   taskType: v.name,
   isActive: v.flag,
-  after: v.name,
-  limit: limitShape(DEFAULT_SCHEDULE_PAGE),
+  ...pageShapes,
 };
 
 /** What a pass of `runOnce()` executes. */
@@ -85,7 +90,22 @@ export function parsePauseOptions(input: unknown): PauseOptions {
   return v.parse(pauseShape, input, 'pauseSchedule() options', 'INVALID_ARGUMENT');
 }
 
-export function parseScheduleQuery(input: unknown): ScheduleQueryOptions & { limit: number } {
-  const query = v.parse(v.object(scheduleQueryShapes), input, 'listSchedules() options', 'INVALID_ARGUMENT');
-  return { limit: DEFAULT_SCHEDULE_PAGE, ...query };
+export function parseScheduleQuery(input: unknown): PageQuery<ScheduleFilter> {
+  const shape = v.object(scheduleQueryShapes);
+  return toPageQuery(v.parse(shape, input, 'listSchedules() query', 'INVALID_ARGUMENT'));
+}
+
+export function parseSkipQuery(input: unknown): PageQuery<object> {
+  return toPageQuery(
+    v.parse(v.object<PageOptions>(pageShapes), input, 'getSkips() query', 'INVALID_ARGUMENT'),
+  );
+}
+
+/** The new due time. */
+export function parseReschedule(input: unknown, timezone: string, now: Date): Date {
+  const shape = v.object<{ at: Date; delay: number }>({ at: v.instant(timezone), delay: v.duration() });
+  const { at, delay } = v.parse(shape, input, 'reschedule() options', 'INVALID_ARGUMENT');
+  if ((at === undefined) === (delay === undefined))
+    throw new ChronosError('INVALID_ARGUMENT', 'reschedule() needs either `at` or `delay`: set one of them');
+  return at ?? new Date(now.getTime() + (delay ?? 0));
 }

@@ -1,6 +1,6 @@
 import { MAX_JOB_ID_LENGTH } from '../domain/identifiers.js';
 import { EXECUTION_OUTCOMES, type ExecutionDocument } from '../domain/job/execution.js';
-import { JOB_STATUSES, type JobStatus } from '../domain/job/job.js';
+import { type JobState, STATE_NAMES } from '../domain/job/state.js';
 import * as v from '../domain/validation.js';
 
 export const DEFAULT_PAGE = 20;
@@ -16,9 +16,16 @@ export interface PageOptions {
   after?: string;
 }
 
+/** One page of a list. */
+export interface Page<T> {
+  items: T[];
+  /** Pass this as `after` to get the next page; null on the last page. */
+  next: string | null;
+}
+
 /** Selects the jobs that match every field. */
 export interface JobFilterOptions {
-  status?: JobStatus;
+  state?: JobState;
   queue?: string;
   taskType?: string;
   /** The id of the schedule that created the job. */
@@ -56,7 +63,7 @@ export interface AuditEntry {
   requestId?: string;
 }
 
-interface PageQuery<F> {
+export interface PageQuery<F> {
   limit: number;
   after: string | undefined;
   filter: F;
@@ -79,7 +86,7 @@ export function limitShape(byDefault: number): v.Shape<number> {
 }
 
 export const jobFilterShapes: v.Shapes<JobFilterOptions> = {
-  status: v.oneOf(...JOB_STATUSES),
+  state: v.oneOf(...STATE_NAMES),
   queue: v.name,
   taskType: v.name,
   schedule: v.name,
@@ -134,7 +141,7 @@ export function parseAuditEntry(input: unknown): AuditEntry {
   return v.parse(auditEntryShape, input, 'audit() entry', 'INVALID_ARGUMENT');
 }
 
-function toPageQuery<F extends object>(query: F & PageOptions): PageQuery<F> {
+export function toPageQuery<F extends object>(query: F & PageOptions): PageQuery<F> {
   const { limit = DEFAULT_PAGE, after, ...filter } = query;
   return { limit, after, filter: filter as unknown as F };
 }

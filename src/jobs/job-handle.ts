@@ -1,11 +1,12 @@
+import type { RescheduleOptions } from '../config/method-options.js';
 import type { Clock } from '../domain/clock.js';
-import { type Duration, parseDuration } from '../domain/duration.js';
+import type { Duration } from '../domain/duration.js';
 import { ChronosError } from '../domain/errors.js';
-import { type Instant, parseInstant } from '../domain/instant.js';
+import type { Instant } from '../domain/instant.js';
 import { isFinished } from '../domain/job/job.js';
 import { duration, object, parse } from '../domain/validation.js';
 import { pollUntil } from '../runtime/retry.js';
-import type { CancelAnswer, MoveAnswer } from '../store/jobs/change.js';
+import type { JobChange } from '../store/jobs/change.js';
 import { isResultUnknown } from '../store/mongo-errors.js';
 import type { JobActions } from './job-actions.js';
 import type { JobView } from './job-views.js';
@@ -17,7 +18,6 @@ const waitShape = object<{ timeout: number }>({ timeout: duration() });
 interface JobHandleDeps {
   jobs: JobActions;
   clock: Clock;
-  options: { timezone: string };
 }
 
 /** A dispatched job. Deliberately not a thenable: awaiting it twice is harmless. */
@@ -34,18 +34,22 @@ export class JobHandle {
   }
 
   /** Changes when the job is due, unless a worker has claimed it; see the result. */
-  async at(when: Instant): Promise<MoveAnswer> {
-    return this.#deps.jobs.reschedule(this.id, parseInstant(when, this.#deps.options.timezone, 'at()'));
+  reschedule(options: RescheduleOptions): Promise<JobChange> {
+    return this.#deps.jobs.reschedule(this.id, options);
   }
 
-  /** Makes the job due this long from now, unless a worker has claimed it; see the result. */
-  async delay(delay: Duration): Promise<MoveAnswer> {
-    const ms = parseDuration(delay, 'delay()');
-    return this.#deps.jobs.reschedule(this.id, new Date(this.#deps.clock.now().getTime() + ms));
+  /** The same as `reschedule({ at })`. */
+  at(at: Instant): Promise<JobChange> {
+    return this.reschedule({ at });
+  }
+
+  /** The same as `reschedule({ delay })`. */
+  delay(delay: Duration): Promise<JobChange> {
+    return this.reschedule({ delay });
   }
 
   /** Cancels a waiting job, or asks the worker of a running job to cancel it; see the result. */
-  cancel(reason?: string): Promise<CancelAnswer> {
+  cancel(reason?: string): Promise<JobChange> {
     return this.#deps.jobs.cancel(this.id, reason);
   }
 

@@ -1,6 +1,7 @@
 import {
   type AuditEntry,
   type AuditFilterOptions,
+  type Page,
   type PageOptions,
   parseAuditEntry,
   parseAuditQuery,
@@ -8,19 +9,14 @@ import {
 import type { Clock } from '../domain/clock.js';
 import { ChronosError, type ErrorCode } from '../domain/errors.js';
 import { newJobId } from '../store/bson.js';
+import { readPage } from '../store/pagination.js';
 import type { AuditDocument } from '../store/schema/system-schemas.js';
 import type { Store } from '../store/store.js';
 import type { BulkProgress } from './bulk.js';
-import { readPage } from './lists.js';
 
 const RETENTION_MS = 90 * 86_400_000;
 
 export type AuditView = Omit<AuditDocument, '_id' | 'expiresAt'> & { id: string };
-
-export interface AuditPage {
-  entries: AuditView[];
-  next: string | null;
-}
 
 /** Resolves when the write is acknowledged by a majority. */
 export async function addAudit(
@@ -42,13 +38,13 @@ export async function addAudit(
 export async function listAudit(
   store: Pick<Store, 'listAudit'>,
   query: AuditFilterOptions & PageOptions,
-): Promise<AuditPage> {
+): Promise<Page<AuditView>> {
   const { items, next } = await readPage(
     parseAuditQuery(query),
     (one) => store.listAudit(one),
     ({ at, _id }) => ({ at, id: _id }),
   );
-  return { entries: items.map(toAuditView), next };
+  return { items: items.map(toAuditView), next };
 }
 
 function toAuditView({ _id, expiresAt: _expiresAt, ...fields }: AuditDocument): AuditView {

@@ -2,9 +2,11 @@ import { type JobFilterOptions, parseJobFilter } from '../config/query-options.j
 import type { Clock } from '../domain/clock.js';
 import { ChronosError } from '../domain/errors.js';
 import { assertReason } from '../domain/identifiers.js';
-import { FINISHED_STATUSES, type FinishedStatus, type JobStatus } from '../domain/job/job.js';
-import { TRANSITIONS } from '../domain/job/transitions.js';
+import type { FinishedStatus } from '../domain/job/job.js';
+import { JOB_STATES, type JobState } from '../domain/job/state.js';
 import type { JobActions } from '../jobs/job-actions.js';
+import { assertNever } from '../domain/language.js';
+import type { JobChange } from '../store/jobs/change.js';
 import type { Count } from '../store/jobs/counts.js';
 import { type JobFilter, positionOf } from '../store/jobs/list.js';
 import type { PagePosition } from '../store/pagination.js';
@@ -14,7 +16,7 @@ const BATCH_SIZE = 200;
 /** Low enough to leave connections for running jobs. */
 const CONCURRENT_WRITES = 8;
 
-export type BulkAction = 'retry' | 'cancel' | 'hold' | 'release';
+export type BulkAction = 'retry' | 'cancel' | 'hold' | 'unhold';
 
 export interface BulkProgress {
   /** Jobs that matched the filter. */
@@ -22,11 +24,11 @@ export interface BulkProgress {
   changed: number;
   /** How many of the changed jobs are running: their workers were asked to cancel them. */
   requested: number;
-  /** Jobs that were not changed because their status had changed: counts by that status, or `notFound`. */
+  /** Jobs that were not changed because their state had changed: counts by that state, or `notFound`. */
   refused: Record<string, number>;
 }
 
-export interface BulkAnswer extends BulkProgress {
+export interface BulkChange extends BulkProgress {
   /** The signal was aborted before all jobs were changed. */
   isAborted: boolean;
 }
@@ -46,25 +48,27 @@ interface BulkDeps {
   jobs: JobActions;
 }
 
-/** A status, or `notFound`, if the job was not changed. */
-type ChangeResult = 'changed' | 'requested' | JobStatus | 'notFound';
+/** The state that did not allow the change, or `notFound`, if the job was not changed. */
+type ChangeResult = JobChange['result'] | JobState;
 
-/** In the order in which jobs reach them, so that a job that changes its status during the bulk change is still found. */
-const STATUSES: Record<BulkAction, readonly JobStatus[]> = {
-  retry: FINISHED_STATUSES,
-  cancel: [...TRANSITIONS.cancel.from, 'RUNNING'],
-  hold: TRANSITIONS.hold.from,
-  release: TRANSITIONS.unhold.from,
+/** In the order in which jobs reach them, so that a job that changes its state during the bulk change is still found. */
+const STATES: Record<BulkAction, readonly JobState[]> = {
+  retry: ['failed', 'completed', 'cancelled', 'skipped', 'expired'],
+  cancel: ['held', 'blocked', 'delayed', 'retrying', 'waiting', 'prefetched', 'running'],
+  hold: ['delayed', 'retrying', 'waiting'],
+  unhold: ['held'],
 };
 
 /** How many jobs the action would change, up to `max`. */
 export async function countAffected(
-  store: Pick<Store, 'countJobs'>,
+  { store, clock }: { store: Pick<Store, 'countJobs'>; clock: Clock },
   action: BulkAction,
   filter: JobFilterOptions,
   max: number,
 ): Promise<Count> {
-  const counts = await Promise.all(filtersFor(action, filter).map((one) => store.countJobs(one, max)));
+  const counts = await Promise.all(
+    filtersFor(action, filter).map((one) => store.countJobs(one, max, clock.now())),
+  );
   const count = counts.reduce((total, one) => total + one.count, 0);
   return { count: Math.min(count, max), atLeast: count > max || counts.some(({ atLeast }) => atLeast) };
 }
@@ -78,7 +82,7 @@ export async function changeMany(
   action: BulkAction,
   filter: JobFilterOptions,
   options: BulkOptions = {},
-): Promise<BulkAnswer> {
+): Promise<BulkChange> {
   const { reason, onProgress, signal } = options;
   assertReason(reason);
   const createdUntil = deps.clock.now();
@@ -86,11 +90,11 @@ export async function changeMany(
   // A job whose cancellation was requested may be found again under another status.
   const requested = new Set<string>();
   for (const one of filtersFor(action, filter)) {
-    for await (const ids of readBatches(deps.store, { ...one, createdUntil })) {
+    for await (const ids of readBatches(deps, { ...one, createdUntil })) {
       if (signal?.aborted === true) return { ...progress, isAborted: true };
       const fresh = ids.filter((id) => !requested.has(id));
       await forEachConcurrently(fresh, async (id) => {
-        const result = await changeOne(deps.jobs, action, id, one.status, reason);
+        const result = await changeOne(deps.jobs, action, id, one.state, reason);
         if (result === 'requested') requested.add(id);
         addResult(progress, result);
       });
@@ -101,24 +105,24 @@ export async function changeMany(
   return { ...progress, isAborted: false };
 }
 
-/** One filter per status: the requested one, or all that the action applies to. `retry` defaults to FAILED. */
-function filtersFor(action: BulkAction, input: JobFilterOptions): (JobFilter & { status: JobStatus })[] {
-  const { status, ...rest } = parseJobFilter(input, `${action}Jobs() filter`);
-  const allowed = STATUSES[action];
-  if (status !== undefined && !allowed.includes(status)) {
+/** One filter per state: the requested one, or all that the action applies to. `retry` defaults to failed jobs. */
+function filtersFor(action: BulkAction, input: JobFilterOptions): (JobFilter & { state: JobState })[] {
+  const { state, ...rest } = parseJobFilter(input, `${action}Jobs() filter`);
+  const allowed = STATES[action];
+  if (state !== undefined && !allowed.includes(state)) {
     throw new ChronosError(
       'INVALID_ARGUMENT',
-      `${action}Jobs(): status must be one of ${allowed.join(', ')}, got '${status}'`,
+      `${action}Jobs(): state must be one of ${allowed.join(', ')}, got '${state}'`,
     );
   }
-  const statuses = status !== undefined ? [status] : action === 'retry' ? (['FAILED'] as const) : allowed;
-  return statuses.map((one) => ({ ...rest, status: one }));
+  const states = state !== undefined ? [state] : action === 'retry' ? (['failed'] as const) : allowed;
+  return states.map((one) => ({ ...rest, state: one }));
 }
 
-async function* readBatches(store: Pick<Store, 'listJobs'>, filter: JobFilter): AsyncGenerator<string[]> {
+async function* readBatches({ store, clock }: BulkDeps, filter: JobFilter): AsyncGenerator<string[]> {
   let after: PagePosition | undefined;
   for (;;) {
-    const jobs = await store.listJobs({ filter, after, limit: BATCH_SIZE });
+    const jobs = await store.listJobs({ filter, after, limit: BATCH_SIZE }, clock.now());
     const last = jobs.at(-1);
     if (last === undefined) return;
     // Taken before the jobs are changed, which may change their position in the list.
@@ -132,24 +136,31 @@ async function changeOne(
   jobs: JobActions,
   action: BulkAction,
   id: string,
-  status: JobStatus,
+  state: JobState,
   reason: string | undefined,
 ): Promise<ChangeResult> {
+  const change = await callAction(jobs, action, id, state, reason);
+  return change.result === 'refused' && change.state !== null ? change.state : change.result;
+}
+
+function callAction(
+  jobs: JobActions,
+  action: BulkAction,
+  id: string,
+  state: JobState,
+  reason: string | undefined,
+): Promise<JobChange> {
   switch (action) {
-    case 'retry': {
-      const result = await jobs.retry(id, [status as FinishedStatus]);
-      return result.retried ? 'changed' : (result.status ?? 'notFound');
-    }
-    case 'cancel': {
-      const result = await jobs.cancel(id, reason);
-      if (result.answer === 'alreadyFinished') return result.status;
-      return result.answer === 'cancelled' ? 'changed' : result.answer;
-    }
+    case 'retry':
+      return jobs.retry(id, [JOB_STATES[state].status as FinishedStatus]);
+    case 'cancel':
+      return jobs.cancel(id, reason);
     case 'hold':
-    case 'release': {
-      const result = await (action === 'hold' ? jobs.hold(id, reason) : jobs.unhold(id));
-      return result.changed ? 'changed' : (result.status ?? 'notFound');
-    }
+      return jobs.hold(id, reason);
+    case 'unhold':
+      return jobs.unhold(id);
+    default:
+      return assertNever(action);
   }
 }
 

@@ -3,12 +3,13 @@ import {
   type AuditFilterOptions,
   type ExecutionFilterOptions,
   type JobFilterOptions,
+  type Page,
   type PageOptions,
   parseJobFilter,
 } from '../config/query-options.js';
 import type { Duration } from '../domain/duration.js';
 import type { Instant } from '../domain/instant.js';
-import type { ExecutionView, JobDetails } from '../jobs/job-views.js';
+import type { ExecutionSummary, ExecutionView, JobDetails, JobSummary } from '../jobs/job-views.js';
 import type { SchedulerLifecycle } from '../lifecycle/lifecycle.js';
 import { enqueueDue } from '../lifecycle/pass.js';
 import type { PruneCounts } from '../maintenance/pruner.js';
@@ -16,8 +17,8 @@ import { systemClock } from '../runtime/system-clock.js';
 import type { BackfillPreview } from '../schedules/stored/manual-runs.js';
 import type { Count } from '../store/jobs/counts.js';
 import { MAX_COUNTED } from '../store/query-limits.js';
-import { addAudit, type AuditPage, type AuditView, listAudit } from './audit.js';
-import { type BulkAction, type BulkAnswer, type BulkOptions, changeMany, countAffected } from './bulk.js';
+import { addAudit, type AuditView, listAudit } from './audit.js';
+import { type BulkAction, type BulkChange, type BulkOptions, changeMany, countAffected } from './bulk.js';
 import {
   type ConfigurationView,
   type DefinitionView,
@@ -28,16 +29,7 @@ import {
 } from './definitions.js';
 import { type Finding, runChecks } from './doctor/doctor.js';
 import { explainJob, type Explanation } from './explain/explain.js';
-import {
-  type ExecutionPage,
-  type JobPage,
-  listExecutions,
-  listJobs,
-  listWorkers,
-  showExecution,
-  showJob,
-  type WorkerView,
-} from './lists.js';
+import { listExecutions, listJobs, listWorkers, showExecution, showJob, type WorkerView } from './lists.js';
 import { type QueueView, readStatus, type StatusView } from './status.js';
 
 /** The jobs that `collect()` created. */
@@ -46,8 +38,8 @@ export interface Collected {
   jobs: { id: string; schedule: string | null; scheduledFor: Date | null }[];
 }
 
-/** FAILED jobs that match every field. */
-export type DeadFilter = Omit<JobFilterOptions, 'status'>;
+/** Failed jobs that match every field. */
+export type DeadFilter = Omit<JobFilterOptions, 'state'>;
 
 /**
  * Inspects and controls a running system: the command line and the HTTP API use it, and so can your programs. Every read
@@ -65,33 +57,33 @@ export class Operations {
     return readStatus(await this.#lifecycle.connect());
   }
 
-  async listQueues(): Promise<QueueView[]> {
-    return (await this.status()).queues;
+  /** All queues, in one page. */
+  async listQueues(): Promise<Page<QueueView>> {
+    return { items: (await this.status()).queues, next: null };
   }
 
-  /** Worker processes of the last day, live ones first. */
-  async listWorkers(): Promise<WorkerView[]> {
+  /** Worker processes of the last day, live ones first, in one page of at most a thousand. */
+  async listWorkers(): Promise<Page<WorkerView>> {
     const { store, clock } = await this.#lifecycle.connect();
-    return listWorkers(store, clock);
+    return { items: await listWorkers(store, clock), next: null };
   }
 
   /**
-   * A page of jobs. SCHEDULED jobs: next due first. QUEUED and RUNNING: longest first. Others: newest first. Without a
-   * status, with a schedule or with an id prefix: ordered by id, descending.
+   * A page of jobs. Waiting, delayed and retrying ones: next due first. Prefetched and running ones: longest first.
+   * Others: newest first. Without a state, with a schedule or with an id prefix: ordered by id, descending.
    */
-  async listJobs(query: JobFilterOptions & PageOptions = {}): Promise<JobPage> {
-    return listJobs((await this.#lifecycle.connect()).store, query);
+  async listJobs(query: JobFilterOptions & PageOptions = {}): Promise<Page<JobSummary>> {
+    return listJobs(await this.#lifecycle.connect(), query);
   }
 
-  /** A page of FAILED jobs, newest first. */
-  async listDead(query: DeadFilter & PageOptions = {}): Promise<JobPage> {
-    const { store } = await this.#lifecycle.connect();
-    return listJobs(store, { ...query, status: 'FAILED' }, 'listDead() query');
+  /** A page of failed jobs, newest first. */
+  async listDead(query: DeadFilter & PageOptions = {}): Promise<Page<JobSummary>> {
+    return listJobs(await this.#lifecycle.connect(), { ...query, state: 'failed' }, 'listDead() query');
   }
 
   /** The job with its payload, result and attempts; null if there is none. */
   async showJob(jobId: string): Promise<JobDetails | null> {
-    return showJob((await this.#lifecycle.connect()).store, jobId);
+    return showJob(await this.#lifecycle.connect(), jobId);
   }
 
   /** Why the job does not run, and when it will. Also for an occurrence without a job. Null if neither exists. */
@@ -100,7 +92,7 @@ export class Operations {
   }
 
   /** A page of the execution log, newest first. */
-  async listExecutions(query: ExecutionFilterOptions & PageOptions = {}): Promise<ExecutionPage> {
+  async listExecutions(query: ExecutionFilterOptions & PageOptions = {}): Promise<Page<ExecutionSummary>> {
     return listExecutions((await this.#lifecycle.connect()).store, query);
   }
 
@@ -111,35 +103,35 @@ export class Operations {
 
   /** How many jobs match the filter (and, with an action, would be changed by it), up to ten thousand. */
   async countMatching(filter: JobFilterOptions, action?: BulkAction): Promise<Count> {
-    const { store } = await this.#lifecycle.connect();
-    return action === undefined
-      ? store.countJobs(parseJobFilter(filter, 'countMatching() filter'), MAX_COUNTED)
-      : countAffected(store, action, filter, MAX_COUNTED);
+    const components = await this.#lifecycle.connect();
+    if (action !== undefined) return countAffected(components, action, filter, MAX_COUNTED);
+    const { store, clock } = components;
+    return store.countJobs(parseJobFilter(filter, 'countMatching() filter'), MAX_COUNTED, clock.now());
   }
 
-  /** Runs finished jobs again as if they were new: FAILED ones, unless the filter has another status. */
-  async retryJobs(filter: JobFilterOptions, options?: BulkOptions): Promise<BulkAnswer> {
+  /** Runs finished jobs again as if they were new: failed ones, unless the filter has another state. */
+  async retryJobs(filter: JobFilterOptions, options?: BulkOptions): Promise<BulkChange> {
     return changeMany(await this.#lifecycle.connect(), 'retry', filter, options);
   }
 
-  /** Like `retryJobs`, for FAILED jobs only. */
-  async retryDead(filter: DeadFilter = {}, options?: BulkOptions): Promise<BulkAnswer> {
-    return this.retryJobs({ ...filter, status: 'FAILED' }, options);
+  /** Like `retryJobs`, for failed jobs only. */
+  async retryDead(filter: DeadFilter = {}, options?: BulkOptions): Promise<BulkChange> {
+    return this.retryJobs({ ...filter, state: 'failed' }, options);
   }
 
   /** Cancels waiting jobs, and asks the workers of running jobs to cancel them. */
-  async cancelJobs(filter: JobFilterOptions, options?: BulkOptions): Promise<BulkAnswer> {
+  async cancelJobs(filter: JobFilterOptions, options?: BulkOptions): Promise<BulkChange> {
     return changeMany(await this.#lifecycle.connect(), 'cancel', filter, options);
   }
 
-  /** Keeps SCHEDULED jobs from running until they are released. */
-  async holdJobs(filter: JobFilterOptions, options?: BulkOptions): Promise<BulkAnswer> {
+  /** Keeps jobs that are not claimed yet from running until `unholdJobs`. */
+  async holdJobs(filter: JobFilterOptions, options?: BulkOptions): Promise<BulkChange> {
     return changeMany(await this.#lifecycle.connect(), 'hold', filter, options);
   }
 
   /** Lets held jobs run when they are due. */
-  async releaseJobs(filter: JobFilterOptions, options?: BulkOptions): Promise<BulkAnswer> {
-    return changeMany(await this.#lifecycle.connect(), 'release', filter, options);
+  async unholdJobs(filter: JobFilterOptions, options?: BulkOptions): Promise<BulkChange> {
+    return changeMany(await this.#lifecycle.connect(), 'unhold', filter, options);
   }
 
   /** How many jobs `prune(olderThan)` would remove, each up to ten thousand. */
@@ -159,8 +151,8 @@ export class Operations {
   }
 
   /** The schedules defined in the code of this process, with their next occurrences. */
-  async listDefinitions(): Promise<DefinitionView[]> {
-    return listDefinitions(await this.#lifecycle.connect());
+  async listDefinitions(): Promise<Page<DefinitionView>> {
+    return { items: await listDefinitions(await this.#lifecycle.connect()), next: null };
   }
 
   /** Compares the definitions in code with the stored ones. */
@@ -189,7 +181,7 @@ export class Operations {
   }
 
   /** A page of audit entries, newest first. */
-  async listAudit(query: AuditFilterOptions & PageOptions = {}): Promise<AuditPage> {
+  async listAudit(query: AuditFilterOptions & PageOptions = {}): Promise<Page<AuditView>> {
     return listAudit((await this.#lifecycle.connect()).store, query);
   }
 }

@@ -1,8 +1,8 @@
 import type { Clock } from '../domain/clock.js';
-import { JOB_STATUSES, type JobStatus } from '../domain/job/job.js';
+import { type JobState, STATE_NAMES } from '../domain/job/state.js';
 import type { OldestDue } from '../store/jobs/due.js';
 import type { RecentOutcomes } from '../store/jobs/executions.js';
-import type { Count } from '../store/jobs/counts.js';
+import type { Count, CountedState } from '../store/jobs/counts.js';
 import { MAX_COUNTED } from '../store/query-limits.js';
 import type { Store } from '../store/store.js';
 import { listWorkers, type WorkerView } from './lists.js';
@@ -22,17 +22,15 @@ const TERMINAL_OUTCOMES: readonly string[] = ['completed', 'failed', 'cancelled'
 
 export interface QueueView {
   queue: string;
-  counts: Record<JobStatus, Count>;
-  /** SCHEDULED jobs that are due. */
-  due: Count;
-  /** When the oldest due job became due; null when none is due. */
+  counts: Record<JobState, Count>;
+  /** When the oldest waiting job became due; null when none is waiting. */
   oldestDueAt: Date | null;
-  /** How long the oldest due job has been waiting, in milliseconds; null when none is due. */
+  /** How long the oldest waiting job has been waiting, in milliseconds; null when none is waiting. */
   oldestWaiting: number | null;
   /** Jobs finished per minute, over the last five minutes. */
   perMinute: number;
   /**
-   * Milliseconds until the jobs that are due now are done at that rate, a lower bound if `due` is one. Null when no job
+   * Milliseconds until the waiting jobs are done at that rate, a lower bound if their count is one. Null when no job
    * finished recently, or when there was no time to count.
    */
   drainIn: number | null;
@@ -51,10 +49,9 @@ export interface Throughput {
 
 export interface StatusView {
   at: Date;
-  /** All stored jobs, finished or not. With more than ten thousand of one status, this is MongoDB's own estimate. */
+  /** All stored jobs, finished or not. With more than ten thousand in one state, this is MongoDB's own estimate. */
   stored: number;
-  totals: Record<JobStatus, Count>;
-  due: Count;
+  totals: Record<JobState, Count>;
   queues: QueueView[];
   throughput: Throughput;
   workers: WorkerView[];
@@ -72,45 +69,47 @@ export interface StatusView {
 export interface StatusDeps {
   store: Pick<
     Store,
-    | ('countByQueue' | 'countDue' | 'countJobs' | 'countRecentOutcomes')
+    | ('countByQueue' | 'countDue' | 'countLater' | 'countRecentOutcomes')
     | ('estimateJobs' | 'findOldestDue' | 'findWaitingQueues' | 'findWorkers')
   >;
   clock: Clock;
 }
 
-/** Reads at most ten thousand documents of each status, however many are stored. */
+/** Reads at most ten thousand documents of each state, however many are stored. */
 export async function readStatus({ store, clock }: StatusDeps): Promise<StatusView> {
   const at = clock.now();
   const end = clock.monotonic() + MAX_READ_MS;
   const isTimeUp = (): boolean => clock.monotonic() > end;
-  const [{ oldestDue, isComplete }, waiting, estimate, workers, recent, unscheduled] = await Promise.all([
+  const [{ oldestDue, isComplete }, waiting, estimate, workers, recent, counted] = await Promise.all([
     store.findOldestDue({ now: at, max: MAX_COMBINATIONS, isTimeUp }),
     store.findWaitingQueues(MAX_COMBINATIONS, isTimeUp),
     store.estimateJobs(),
     listWorkers(store, clock),
     store.countRecentOutcomes(new Date(at.getTime() - THROUGHPUT_WINDOW_MS), MAX_COUNTED),
-    countUnscheduled(store),
+    countByState(store, at),
   ]);
   const live = workers.filter(({ isLive }) => isLive);
   const names = new Set([
     ...oldestDue.map(({ queue }) => queue),
     ...waiting.queues,
     ...live.flatMap(({ queues }) => queues),
-    ...[...unscheduled.values()].flatMap(({ byQueue }) => [...byQueue.keys()]),
+    ...[...counted.values()].flatMap(({ byQueue }) => [...byQueue.keys()]),
   ]);
-  const counted = await countScheduled(store, [...names].sort(), at, isTimeUp);
+  const unclaimed = await countUnclaimed(store, [...names].sort(), at, isTimeUp);
   const window = Math.max(1, at.getTime() - recent.since.getTime());
-  const queues = counted.map(({ queue, scheduled, due }): QueueView => {
+  const queues = unclaimed.map(({ queue, waiting: due, later }): QueueView => {
     const oldestDueAt = findOldestDueAt(oldestDue, queue);
     const perMinute = countFinished(recent, queue) / (window / MINUTE_MS);
+    const countOf = (state: CountedState): Count => ({
+      count: counted.get(state)?.byQueue.get(queue) ?? 0,
+      atLeast: counted.get(state)?.total.atLeast ?? true,
+    });
+    const delayed = { ...later, count: Math.max(0, later.count - countOf('retrying').count) };
     return {
       queue,
-      counts: countsByStatus((status) => {
-        const found = unscheduled.get(status);
-        if (found === undefined) return scheduled;
-        return { count: found.byQueue.get(queue) ?? 0, atLeast: found.total.atLeast };
-      }),
-      due,
+      counts: countsByState((state) =>
+        state === 'waiting' ? due : state === 'delayed' ? delayed : countOf(state),
+      ),
       oldestDueAt,
       oldestWaiting: oldestDueAt === null ? null : at.getTime() - oldestDueAt.getTime(),
       perMinute,
@@ -118,15 +117,16 @@ export async function readStatus({ store, clock }: StatusDeps): Promise<StatusVi
       workers: live.filter((worker) => worker.queues.includes(queue)).length,
     };
   });
-  const isCounted = waiting.isComplete && counted.every(({ due }) => due !== UNCOUNTED);
-  const totals = countsByStatus(
-    (status) => unscheduled.get(status)?.total ?? sum(queues.map(({ counts }) => counts.SCHEDULED)),
+  const isCounted = waiting.isComplete && unclaimed.every(({ later }) => later !== UNCOUNTED);
+  const totals = countsByState((state) =>
+    state === 'waiting' || state === 'delayed'
+      ? sum(queues.map(({ counts }) => counts[state]))
+      : (counted.get(state)?.total ?? UNCOUNTED),
   );
   return {
     at,
     stored: totalStored(estimate, Object.values(totals), isCounted),
     totals,
-    due: sum(queues.map(({ due }) => due)),
     queues,
     throughput: toThroughput(recent, window),
     workers,
@@ -138,31 +138,32 @@ export async function readStatus({ store, clock }: StatusDeps): Promise<StatusVi
 
 type QueueCounts = Awaited<ReturnType<Store['countByQueue']>>;
 
-/** Counts of every status except SCHEDULED. */
-async function countUnscheduled(
+/** Counts of every state except waiting and delayed. */
+async function countByState(
   store: Pick<Store, 'countByQueue'>,
-): Promise<ReadonlyMap<JobStatus, QueueCounts>> {
-  const statuses = JOB_STATUSES.filter((status) => status !== 'SCHEDULED');
+  now: Date,
+): Promise<ReadonlyMap<CountedState, QueueCounts>> {
+  const states = STATE_NAMES.filter((state) => state !== 'waiting' && state !== 'delayed');
   return new Map(
     await Promise.all(
-      statuses.map(async (status) => [status, await store.countByQueue(status, MAX_COUNTED)] as const),
+      states.map(async (state) => [state, await store.countByQueue(state, MAX_COUNTED, now)] as const),
     ),
   );
 }
 
 /** Counts one queue after the other. When the time is up, the remaining ones are UNCOUNTED. */
-async function countScheduled(
-  store: Pick<Store, 'countJobs' | 'countDue'>,
+async function countUnclaimed(
+  store: Pick<Store, 'countDue' | 'countLater'>,
   queues: readonly string[],
   now: Date,
   isTimeUp: () => boolean,
-): Promise<{ queue: string; scheduled: Count; due: Count }[]> {
-  const counts = queues.map((queue) => ({ queue, scheduled: UNCOUNTED, due: UNCOUNTED }));
+): Promise<{ queue: string; waiting: Count; later: Count }[]> {
+  const counts = queues.map((queue) => ({ queue, waiting: UNCOUNTED, later: UNCOUNTED }));
   for (const entry of counts) {
     if (isTimeUp()) break;
-    [entry.scheduled, entry.due] = await Promise.all([
-      store.countJobs({ status: 'SCHEDULED', queue: entry.queue }, MAX_COUNTED),
+    [entry.waiting, entry.later] = await Promise.all([
       store.countDue(entry.queue, now, MAX_COUNTED),
+      store.countLater(entry.queue, now, MAX_COUNTED),
     ]);
   }
   return counts;
@@ -198,11 +199,8 @@ function toThroughput({ outcomes }: RecentOutcomes, window: number): Throughput 
   return { window, attempts, perMinute: attempts / (window / MINUTE_MS), byOutcome };
 }
 
-function countsByStatus(count: (status: JobStatus) => Count): Record<JobStatus, Count> {
-  return Object.fromEntries(JOB_STATUSES.map((status) => [status, count(status)])) as Record<
-    JobStatus,
-    Count
-  >;
+function countsByState(count: (state: JobState) => Count): Record<JobState, Count> {
+  return Object.fromEntries(STATE_NAMES.map((state) => [state, count(state)])) as Record<JobState, Count>;
 }
 
 function sum(counts: readonly Count[]): Count {

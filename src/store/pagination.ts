@@ -1,4 +1,6 @@
 import type { mongo } from 'mongoose';
+import type { Page } from '../config/query-options.js';
+import { ChronosError } from '../domain/errors.js';
 import { MAX_QUERY_MS } from './query-limits.js';
 
 /** Where a page ends: the id of its last document, and its time if the page is ordered by time. */
@@ -81,4 +83,46 @@ function find<T extends { _id: string }>(
   const filter = ($and.length === 0 ? {} : { $and }) as mongo.Filter<T>;
   const options = { projection, sort, limit, maxTimeMS: MAX_QUERY_MS, ...(hint !== undefined && { hint }) };
   return collection.find<T>(filter, options).toArray();
+}
+
+/**
+ * Reads one document more than the page has, which shows whether there is a next page. `isPosition` is false for a cursor
+ * from a list in another order.
+ */
+export async function readPage<F, D>(
+  { filter, limit, after: cursor }: { filter: F; limit: number; after: string | undefined },
+  find: (query: PageQuery<F>) => Promise<D[]>,
+  toPosition: (document: D) => PagePosition,
+  isPosition = ({ at }: PagePosition): boolean => at !== null,
+): Promise<Page<D>> {
+  const after = cursor === undefined ? undefined : parseCursor(cursor);
+  if (cursor !== undefined && (after === undefined || !isPosition(after))) {
+    throw new ChronosError(
+      'INVALID_ARGUMENT',
+      '`after` must be the `next` of an earlier page with the same filter; leave it out to start at the first page',
+    );
+  }
+  const found = await find({ filter, after, limit: limit + 1 });
+  const items = found.slice(0, limit);
+  const last = items.at(-1);
+  const next = found.length > limit && last !== undefined ? toCursor(toPosition(last)) : null;
+  return { items, next };
+}
+
+function toCursor({ at, id }: PagePosition): string {
+  return Buffer.from(JSON.stringify([at === null ? null : at.getTime(), id])).toString('base64url');
+}
+
+function parseCursor(cursor: string): PagePosition | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    if (!Array.isArray(value) || value.length !== 2) return undefined;
+    const [at, id] = value as unknown[];
+    if (typeof id !== 'string' || id === '') return undefined;
+    if (at === null) return { at, id };
+    const date = new Date(typeof at === 'number' ? at : NaN);
+    return Number.isNaN(date.getTime()) ? undefined : { at: date, id };
+  } catch {
+    return undefined;
+  }
 }

@@ -1,7 +1,7 @@
 import * as changeStream from './change-stream.js';
 import * as change from './jobs/change.js';
 import { claimBatch, claimOne, findClaimed, findDue } from './jobs/claim.js';
-import { countByQueue, countDue, estimateJobs, findBacklog } from './jobs/counts.js';
+import { countByQueue, countDue, countLater, estimateJobs, findBacklog } from './jobs/counts.js';
 import * as dueJobs from './jobs/due.js';
 import * as enqueue from './jobs/enqueue.js';
 import * as executions from './jobs/executions.js';
@@ -25,7 +25,7 @@ const OPERATIONS = {
   ...changeStream,
   ...change,
   ...{ claimBatch, claimOne, findClaimed, findDue },
-  ...{ countByQueue, countDue, estimateJobs, findBacklog },
+  ...{ countByQueue, countDue, countLater, estimateJobs, findBacklog },
   ...dueJobs,
   ...enqueue,
   ...executions,

@@ -1,45 +1,29 @@
 import { assertJobId } from '../../domain/identifiers.js';
-import type { JobStatus } from '../../domain/job/job.js';
+import { assertNever } from '../../domain/language.js';
 import { bulkCounts } from '../../operations/audit.js';
-import type { BulkAction, BulkAnswer, BulkOptions } from '../../operations/bulk.js';
+import type { BulkAction, BulkChange, BulkOptions } from '../../operations/bulk.js';
 import { EXIT } from '../../process/exit.js';
-import type { Scheduler } from '../../scheduler.js';
+import type { JobChange } from '../../store/jobs/change.js';
 import { invalidArgument, option } from '../arguments.js';
 import { type CommandResult, type CommandSpec, message } from '../command.js';
 import type { Context } from '../context.js';
 import { counted, number } from '../terminal/format.js';
 import { styled } from '../terminal/styled.js';
 import { table } from '../terminal/table.js';
-import { JOB_FILTER, jobFilter, STATUS_FILTER, YES } from './filters.js';
+import { JOB_FILTER, jobFilter, STATE_FILTER, YES } from './filters.js';
 
 interface JobAction {
   name: BulkAction;
   summary: string;
   pastTense: string;
   takesReason: boolean;
-  /** Resolves to the status of a job that cannot be changed; null if there is no such job. */
-  changeOne: (
-    scheduler: Scheduler,
-    id: string,
-    reason: string | undefined,
-  ) => Promise<'changed' | 'requested' | JobStatus | null>;
-}
-
-interface JobChange {
-  id: string;
-  result: string;
-  changed: boolean;
 }
 
 const RETRY: JobAction = {
   name: 'retry',
-  summary: 'Run finished jobs again, by id or by filter (FAILED ones, unless --status is set)',
+  summary: 'Run finished jobs again, by id or by filter (failed ones, unless --state is set)',
   pastTense: 'scheduled again',
   takesReason: false,
-  changeOne: async (scheduler, id) => {
-    const result = await scheduler.retry(id);
-    return result.retried ? 'changed' : result.status;
-  },
 };
 
 const JOB_ACTIONS: readonly JobAction[] = [
@@ -49,32 +33,18 @@ const JOB_ACTIONS: readonly JobAction[] = [
     summary: 'Cancel waiting jobs, and ask the workers of running ones to cancel them',
     pastTense: 'cancelled',
     takesReason: true,
-    changeOne: async (scheduler, id, reason) => {
-      const result = await scheduler.cancel(id, reason);
-      if (result.answer === 'alreadyFinished') return result.status;
-      if (result.answer === 'notFound') return null;
-      return result.answer === 'cancelled' ? 'changed' : 'requested';
-    },
   },
   {
     name: 'hold',
-    summary: 'Keep waiting jobs from running until they are released',
+    summary: 'Keep waiting jobs from running until `jobs unhold`',
     pastTense: 'held',
     takesReason: true,
-    changeOne: async (scheduler, id, reason) => {
-      const result = await scheduler.hold(id, reason);
-      return result.changed ? 'changed' : result.status;
-    },
   },
   {
-    name: 'release',
+    name: 'unhold',
     summary: 'Let held jobs run again',
-    pastTense: 'released',
+    pastTense: 'unheld',
     takesReason: false,
-    changeOne: async (scheduler, id) => {
-      const result = await scheduler.unhold(id);
-      return result.changed ? 'changed' : result.status;
-    },
   },
 ];
 
@@ -85,7 +55,7 @@ export const changeCommands: readonly CommandSpec[] = JOB_ACTIONS.map((action) =
   name: `jobs ${action.name}`,
   summary: action.summary,
   arguments: [{ name: '[ids...]', help: 'ids of jobs, unless a filter is specified' }],
-  options: [STATUS_FILTER, ...JOB_FILTER, ALL, ...(action.takesReason ? [REASON] : []), YES],
+  options: [STATE_FILTER, ...JOB_FILTER, ALL, ...(action.takesReason ? [REASON] : []), YES],
   examples: [
     `jobs ${action.name} 66b0c1d2e3f4a5b6c7d8e9f0`,
     `jobs ${action.name} --queue mail --type sendEmail --yes`,
@@ -105,7 +75,7 @@ export const changeCommands: readonly CommandSpec[] = JOB_ACTIONS.map((action) =
 
 export const deadRetry: CommandSpec = {
   name: 'dead retry',
-  summary: 'Run FAILED jobs again, all of them or by filter',
+  summary: 'Run failed jobs again, all of them or by filter',
   options: [...JOB_FILTER, YES],
   examples: ['dead retry --type sendEmail --yes'],
   run: (context) => changeMatching(context, RETRY, 'retryDead'),
@@ -115,33 +85,51 @@ async function changeByIds(context: Context, action: JobAction): Promise<Command
   const { args } = context;
   // Check all ids before the first change.
   for (const id of args.positionals) assertJobId(id);
-  const changes: JobChange[] = [];
+  const changes: (JobChange & { id: string })[] = [];
   for (const id of args.positionals) {
-    const result = await context.change({
+    const change = await context.change({
       action: `${action.name}Job`,
       before: { target: id },
-      change: (scheduler) => action.changeOne(scheduler, id, args.text('reason')),
-      after: (answer) => (isChanged(answer) ? {} : 'refused'),
+      change: (scheduler) => scheduler[action.name](id, args.text('reason')),
+      after: (made) => (isChanged(made) ? {} : 'refused'),
     });
-    changes.push({ id, result: result ?? 'not found', changed: isChanged(result) });
+    changes.push({ id, ...change });
   }
   return {
     data: { action: action.name, changes },
     lines: ({ width }) =>
-      table<JobChange>(
+      table<JobChange & { id: string }>(
         [
           { title: 'id', cell: ({ id }) => id, keep: true },
-          { title: 'result', cell: ({ result, changed }) => styled(changed ? 'green' : 'yellow', result) },
+          {
+            title: 'result',
+            cell: (change) => styled(isChanged(change) ? 'green' : 'yellow', describeChange(change)),
+          },
         ],
         changes,
         width,
       ),
-    exitCode: changes.every(({ changed }) => changed) ? EXIT.success : EXIT.failure,
+    exitCode: changes.every(isChanged) ? EXIT.success : EXIT.failure,
   };
 }
 
-function isChanged(result: string | null): boolean {
+function isChanged({ result }: JobChange): boolean {
   return result === 'changed' || result === 'requested';
+}
+
+function describeChange({ result, state }: JobChange): string {
+  switch (result) {
+    case 'changed':
+      return `changed, now ${state ?? 'unknown'}`;
+    case 'requested':
+      return 'running; its worker was asked to cancel it';
+    case 'refused':
+      return `not changed: it is ${state ?? 'unknown'}`;
+    case 'notFound':
+      return 'not found';
+    default:
+      return assertNever(result);
+  }
 }
 
 async function changeMatching(
@@ -175,11 +163,11 @@ async function changeMatching(
   );
 }
 
-const NO_CHANGE: BulkAnswer = { matched: 0, changed: 0, requested: 0, refused: {}, isAborted: false };
+const NO_CHANGE: BulkChange = { matched: 0, changed: 0, requested: 0, refused: {}, isAborted: false };
 
-function describe(result: BulkAnswer, pastTense: string): string {
+function describe(result: BulkChange, pastTense: string): string {
   const { changed, matched, requested, refused, isAborted } = result;
-  const unchanged = Object.entries(refused).map(([status, count]) => `${number(count)} ${status}`);
+  const unchanged = Object.entries(refused).map(([state, count]) => `${number(count)} ${state}`);
   return [
     `${number(changed)} of ${number(matched)} jobs ${pastTense}`,
     requested === 0

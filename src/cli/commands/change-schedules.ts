@@ -2,7 +2,7 @@ import type { PauseOptions } from '../../config/method-options.js';
 import { parseInstant } from '../../domain/instant.js';
 import { EXIT } from '../../process/exit.js';
 import type { Scheduler } from '../../scheduler.js';
-import type { BackfillAnswer, BackfillPreview } from '../../schedules/stored/manual-runs.js';
+import type { BackfillResult, BackfillPreview } from '../../schedules/stored/manual-runs.js';
 import type { NewSchedule } from '../../schedules/stored/schedule-input.js';
 import { invalidArgument, option } from '../arguments.js';
 import { type CommandResult, type CommandSpec, notFound, message } from '../command.js';
@@ -192,7 +192,7 @@ async function backfillPieces(
   context: Context,
   scheduler: Scheduler,
   { pieces, occurrences }: BackfillPreview,
-): Promise<BackfillAnswer> {
+): Promise<BackfillResult> {
   const { args, signal } = context;
   const total = { occurrences: 0, existing: 0 };
   const bar = context.progress('backfill');

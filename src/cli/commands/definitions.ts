@@ -29,8 +29,8 @@ export const definitionCommands: readonly CommandSpec[] = [
     options: [HANDLERS],
     examples: ['show --handlers ./my-handlers.js'],
     async run(context) {
-      const definitions = await (await context.withDefinitions()).operations.listDefinitions();
-      return { data: { definitions }, lines: (view) => definitionTable(definitions, view) };
+      const found = await (await context.withDefinitions()).operations.listDefinitions();
+      return { data: found, lines: (view) => definitionTable(found.items, view) };
     },
   },
   {

@@ -52,7 +52,7 @@ async function findMissingWorker(
   operations: ReadOnlyOperations,
   taskType: string,
 ): Promise<string | undefined> {
-  const live = (await operations.listWorkers()).filter(({ isLive }) => isLive);
+  const live = (await operations.listWorkers()).items.filter(({ isLive }) => isLive);
   const known = live.flatMap(({ taskTypes }) => taskTypes);
   if (live.length === 0) return 'There is no live worker: the job waits until one starts.';
   if (known.includes(taskType)) return undefined;

@@ -4,10 +4,10 @@ import {
   type PageOptions,
   pageShapes,
 } from '../../config/query-options.js';
-import { JOB_STATUSES } from '../../domain/job/job.js';
+import { STATE_NAMES } from '../../domain/job/state.js';
 import { type Arguments, option } from '../arguments.js';
 
-/** Filters of jobs, except for the status. */
+/** Filters of jobs, except for the state. */
 export const JOB_FILTER = [
   option('--queue <name>', 'in this queue'),
   option('--type <taskType>', 'of this task type'),
@@ -16,10 +16,10 @@ export const JOB_FILTER = [
   option('--prefix <text>', 'whose ids start with this'),
 ];
 
-export const STATUS_FILTER = option(
-  '--status <status>',
-  `with this status: ${JOB_STATUSES.join(', ')}`,
-  jobFilterShapes.status,
+export const STATE_FILTER = option(
+  '--state <state>',
+  `in this state: ${STATE_NAMES.join(', ')}`,
+  jobFilterShapes.state,
 );
 
 export const PAGE = [
@@ -32,7 +32,7 @@ export const YES = option('--yes', 'do not ask');
 /** Not validated: the operations do that. */
 export function jobFilter(args: Arguments): JobFilterOptions {
   return {
-    ...args.pick('status', 'queue', 'schedule'),
+    ...args.pick('state', 'queue', 'schedule'),
     ...args.pickAs({ taskType: 'type', userId: 'user', idPrefix: 'prefix' }),
   };
 }

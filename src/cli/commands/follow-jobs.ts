@@ -1,17 +1,13 @@
-import { isFinished, type JobStatus } from '../../domain/job/job.js';
+import { isFinished } from '../../domain/job/job.js';
+import type { JobState } from '../../domain/job/state.js';
 import { integer } from '../../domain/validation.js';
-import {
-  type ExecutionSummary,
-  type ExecutionView,
-  type JobView,
-  toExecutionView,
-} from '../../jobs/job-views.js';
+import type { ExecutionSummary, ExecutionView, JobView } from '../../jobs/job-views.js';
 import { EXIT } from '../../process/exit.js';
 import { interval, option } from '../arguments.js';
 import { type CommandResult, type CommandSpec, notFound } from '../command.js';
 import type { Context, ReadOnlyOperations } from '../context.js';
 import { type Line, styled } from '../terminal/styled.js';
-import { executionLine, statusSpan } from './job-views.js';
+import { executionLine, stateSpan } from './job-views.js';
 import { EXECUTION_FILTER, executionFilter } from './jobs.js';
 
 const PAGE_SIZE = 200;
@@ -52,9 +48,9 @@ async function followAll(context: Context): Promise<number> {
   const show = (rows: readonly ExecutionSummary[]): void => {
     for (const row of rows.toReversed()) context.emit(row, executionLine(row));
   };
-  const { executions } = await operations.listExecutions({ ...filter, limit: PAGE_SIZE });
-  remember(seen, executions);
-  show(executions.slice(0, args.number('lines') ?? 10));
+  const { items } = await operations.listExecutions({ ...filter, limit: PAGE_SIZE });
+  remember(seen, items);
+  show(items.slice(0, args.number('lines') ?? 10));
   while (args.value('follow') !== false) {
     await clock.sleep(args.number('interval') ?? 1000, signal);
     if (signal.aborted) break;
@@ -79,10 +75,10 @@ async function findNewRows(
   let after: string | undefined;
   for (let pages = 0; pages < MAX_PAGES; pages++) {
     const query = { ...filter, limit: PAGE_SIZE, ...(after !== undefined && { after }) };
-    const { executions, next } = await operations.listExecutions(query);
-    const unseen = executions.filter(({ id }) => !seen.has(id));
+    const { items, next } = await operations.listExecutions(query);
+    const unseen = items.filter(({ id }) => !seen.has(id));
     fresh.push(...unseen);
-    if (unseen.length < executions.length || next === null) return { fresh, isComplete: true };
+    if (unseen.length < items.length || next === null) return { fresh, isComplete: true };
     after = next;
   }
   return { fresh, isComplete: false };
@@ -97,7 +93,7 @@ function remember(seen: Set<string>, rows: readonly ExecutionSummary[]): void {
 }
 
 export type JobEvent =
-  | { event: 'status'; jobId: string; status: JobStatus }
+  | { event: 'state'; jobId: string; state: JobState }
   | { event: 'progress'; jobId: string; value: number; note: string | null }
   | { event: 'attempt'; jobId: string; execution: ExecutionView };
 
@@ -115,7 +111,7 @@ export async function watchJob(
   for (let pause = FIRST_POLL_MS; ; pause = Math.min(MAX_POLL_MS, pause * 1.5)) {
     const job = await scheduler.getJob(jobId);
     if (job === null) return null;
-    if (job.status !== before?.status) report({ event: 'status', jobId, status: job.status });
+    if (job.state !== before?.state) report({ event: 'state', jobId, state: job.state });
     const { progress } = job;
     if (progress !== null && progress.at.getTime() !== before?.progress?.at.getTime())
       report({ event: 'progress', jobId, value: progress.value, note: progress.note });
@@ -123,9 +119,9 @@ export async function watchJob(
     if (isEnded || job.fence !== before?.fence || job.status !== before.status) {
       pause = FIRST_POLL_MS;
       for (const row of await scheduler.getExecutions(jobId)) {
-        if (seen.has(row._id)) continue;
-        seen.add(row._id);
-        report({ event: 'attempt', jobId, execution: toExecutionView(row) });
+        if (seen.has(row.id)) continue;
+        seen.add(row.id);
+        report({ event: 'attempt', jobId, execution: row });
       }
     }
     before = job;
@@ -138,8 +134,8 @@ export async function watchJob(
 
 export function eventLines(event: JobEvent): Line[] {
   switch (event.event) {
-    case 'status':
-      return [['status    ', statusSpan(event.status)]];
+    case 'state':
+      return [['state     ', stateSpan(event.state)]];
     case 'progress':
       return [[`progress  ${event.value}`, styled('dim', ` ${event.note ?? ''}`)]];
     case 'attempt':

@@ -1,5 +1,5 @@
-import type { ExecutionDocument } from '../../domain/job/execution.js';
-import type { JobStatus } from '../../domain/job/job.js';
+import type { ExecutionOutcome } from '../../domain/job/execution.js';
+import type { JobState } from '../../domain/job/state.js';
 import { jsonText, printableJson } from '../../domain/text.js';
 import type { ExecutionSummary, JobDetails, JobSummary } from '../../jobs/job-views.js';
 import type { View } from '../command.js';
@@ -7,18 +7,23 @@ import { instant, formatMoment, NONE, formatRelative, formatDuration } from '../
 import { factLines, type Line, type Span, type Style, styled } from '../terminal/styled.js';
 import { type Column, table } from '../terminal/table.js';
 
-const STATUS_STYLES: Record<JobStatus, Style> = {
-  PENDING: 'yellow',
-  SCHEDULED: 'blue',
-  QUEUED: 'cyan',
-  RUNNING: 'cyan',
-  COMPLETED: 'green',
-  FAILED: 'red',
-  CANCELLED: 'dim',
+const STATE_STYLES: Record<JobState, Style> = {
+  waiting: 'blue',
+  delayed: 'blue',
+  retrying: 'yellow',
+  held: 'yellow',
+  blocked: 'yellow',
+  prefetched: 'cyan',
+  running: 'cyan',
+  completed: 'green',
+  failed: 'red',
+  cancelled: 'dim',
+  skipped: 'dim',
+  expired: 'dim',
 };
 
-export function statusSpan(status: JobStatus): Span {
-  return styled(STATUS_STYLES[status], status);
+export function stateSpan(state: JobState): Span {
+  return styled(STATE_STYLES[state], state);
 }
 
 export function jobTable(jobs: readonly JobSummary[], next: string | null, { width, now }: View): Line[] {
@@ -27,7 +32,7 @@ export function jobTable(jobs: readonly JobSummary[], next: string | null, { wid
     { title: 'id', cell: ({ id }) => id, keep: true },
     { title: 'type', cell: ({ taskType }) => taskType },
     { title: 'queue', cell: ({ queue }) => queue },
-    { title: 'status', cell: ({ status }) => statusSpan(status), keep: true },
+    { title: 'state', cell: ({ state }) => stateSpan(state), keep: true },
     { title: 'pri', cell: ({ priority }) => String(priority), align: 'right' },
     { title: 'tries', cell: ({ attempts, crashes }) => String(attempts + crashes), align: 'right' },
     { title: 'when', cell: (job) => formatRelative(relevantTime(job), now), align: 'right' },
@@ -44,7 +49,7 @@ export function jobLines({ job, executions }: JobDetails, view: View): Line[] {
   const { now, width } = view;
   const note = toNote(job);
   const facts = factLines([
-    ['status', statusSpan(job.status)],
+    ['state', stateSpan(job.state)],
     ['type', job.taskType],
     ['queue', `${job.queue}, priority ${job.priority}`],
     ['due', formatMoment(job.nextRunAt, now)],
@@ -96,14 +101,14 @@ function jsonLines(title: string, value: unknown): Line[] {
   ];
 }
 
-const OUTCOME_STYLES: Partial<Record<ExecutionDocument['outcome'], Style>> = {
+const OUTCOME_STYLES: Partial<Record<ExecutionOutcome, Style>> = {
   completed: 'green',
   failed: 'red',
   crashed: 'red',
   retry: 'yellow',
 };
 
-export function outcomeSpan(outcome: ExecutionDocument['outcome']): Span {
+export function outcomeSpan(outcome: ExecutionOutcome): Span {
   return styled(OUTCOME_STYLES[outcome] ?? 'dim', outcome);
 }
 

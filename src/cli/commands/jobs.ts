@@ -6,8 +6,8 @@ import { type CommandSpec, notFound } from '../command.js';
 import { formatMoment, formatDuration } from '../terminal/format.js';
 import { factLines, type Line, styled } from '../terminal/styled.js';
 import { table } from '../terminal/table.js';
-import { JOB_FILTER, jobFilter, page, PAGE, STATUS_FILTER } from './filters.js';
-import { executionColumns, jobLines, jobTable, nextPageHint, outcomeSpan, statusSpan } from './job-views.js';
+import { JOB_FILTER, jobFilter, page, PAGE, STATE_FILTER } from './filters.js';
+import { executionColumns, jobLines, jobTable, nextPageHint, outcomeSpan, stateSpan } from './job-views.js';
 
 const JOB_ID = { name: '<id>', help: 'id of the job' };
 
@@ -15,12 +15,12 @@ export const jobCommands: readonly CommandSpec[] = [
   {
     name: 'jobs list',
     summary: 'List jobs: waiting ones in the order they are due, finished ones newest first',
-    options: [STATUS_FILTER, ...JOB_FILTER, ...PAGE],
-    examples: ['jobs list --status scheduled --queue mail', 'jobs list --schedule daily-report --json'],
+    options: [STATE_FILTER, ...JOB_FILTER, ...PAGE],
+    examples: ['jobs list --state waiting --queue mail', 'jobs list --schedule daily-report --json'],
     async run(context) {
       const { args } = context;
       const found = await (await context.operations()).listJobs({ ...jobFilter(args), ...page(args) });
-      return { data: found, lines: (view) => jobTable(found.jobs, found.next, view) };
+      return { data: found, lines: (view) => jobTable(found.items, found.next, view) };
     },
   },
   {
@@ -44,11 +44,11 @@ export const jobCommands: readonly CommandSpec[] = [
       const { first: id } = context.args;
       const explanation = await (await context.operations()).explainJob(id);
       if (explanation === null) return notFound('job', id);
-      const { sentence, status, checked } = explanation;
+      const { sentence, state, checked } = explanation;
       return {
         data: explanation,
         lines: (): Line[] => [
-          [status === null ? styled('dim', 'NO JOB YET') : statusSpan(status), `  ${sentence}`],
+          [state === null ? styled('dim', 'no job yet') : stateSpan(state), `  ${sentence}`],
           '',
           ...checked.map((check): Line => [
             check.passed ? styled('green', '✔ ') : styled('yellow', '✖ '),
@@ -63,13 +63,13 @@ export const jobCommands: readonly CommandSpec[] = [
 
 export const deadList: CommandSpec = {
   name: 'dead list',
-  summary: 'List FAILED jobs, newest first',
+  summary: 'List failed jobs, newest first',
   options: [...JOB_FILTER, ...PAGE],
   examples: ['dead list --type sendEmail'],
   async run(context) {
     const { args } = context;
     const found = await (await context.operations()).listDead({ ...jobFilter(args), ...page(args) });
-    return { data: found, lines: (view) => jobTable(found.jobs, found.next, view) };
+    return { data: found, lines: (view) => jobTable(found.items, found.next, view) };
   },
 };
 
@@ -105,9 +105,9 @@ export const executionCommands: readonly CommandSpec[] = [
       return {
         data: found,
         lines: ({ width, now }) =>
-          found.executions.length === 0
+          found.items.length === 0
             ? ['No executions.']
-            : [...table(executionColumns(now), found.executions, width), ...nextPageHint(found.next)],
+            : [...table(executionColumns(now), found.items, width), ...nextPageHint(found.next)],
       };
     },
   },

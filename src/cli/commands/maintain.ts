@@ -80,9 +80,9 @@ export const auditList: CommandSpec = {
     return {
       data: found,
       lines: ({ width }) =>
-        found.entries.length === 0
+        found.items.length === 0
           ? ['No entries.']
-          : [...table(AUDIT_COLUMNS, found.entries, width), ...nextPageHint(found.next)],
+          : [...table(AUDIT_COLUMNS, found.items, width), ...nextPageHint(found.next)],
     };
   },
 };
@@ -92,7 +92,7 @@ function actionSpan({ action }: AuditView): Span {
   return action.endsWith(':refused') ? styled('yellow', action) : action;
 }
 
-/** `queue=mail status=FAILED`. */
+/** `queue=mail state=failed`. */
 function formatDetails(details: Readonly<Record<string, string | number>> | null): string {
   return Object.entries(details ?? {})
     .map(([name, value]) => `${name}=${value}`)

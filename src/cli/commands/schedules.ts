@@ -4,16 +4,17 @@ import { resolveSchedule, type ScheduleOptions } from '../../config/schedule-opt
 import { nextRuns, occurrencesOf } from '../../domain/calendar/occurrences.js';
 import type { Rule } from '../../domain/calendar/rule.js';
 import { parseInstant } from '../../domain/instant.js';
-import type { Pause, SkipDocument } from '../../domain/schedule/schedule.js';
+import type { Pause } from '../../domain/schedule/schedule.js';
 import { jsonText } from '../../domain/text.js';
 import { integer } from '../../domain/validation.js';
-import type { StoredSchedule } from '../../schedules/stored/stored-schedules.js';
+import type { SkipView, StoredSchedule } from '../../schedules/stored/stored-schedules.js';
 import { invalidArgument, option } from '../arguments.js';
 import { type CommandResult, type CommandSpec, notFound, type View } from '../command.js';
 import type { Context } from '../context.js';
 import { instant, formatMoment, NONE, formatRelative, formatDuration } from '../terminal/format.js';
 import { factLines, type Line, type Span, styled } from '../terminal/styled.js';
 import { type Column, table } from '../terminal/table.js';
+import { page, PAGE } from './filters.js';
 import { nextPageHint } from './job-views.js';
 import { RULE_OPTIONS, scheduleInput } from './schedule-options.js';
 
@@ -35,19 +36,19 @@ export const scheduleCommands: readonly CommandSpec[] = [
       option('--type <taskType>', 'of this task type'),
       option('--user <id>', 'of this user'),
       option('--active', 'only active ones'),
-      option('--limit <n>', 'at most this many, up to 200 (default: 100)', scheduleQueryShapes.limit),
-      option('--after <id>', 'start after this id'),
+      ...PAGE,
     ],
     examples: ['schedules list --owner api', 'schedules list --type sendDigest --json'],
     async run(context) {
       const query: ScheduleQueryOptions = {
-        ...context.args.pick('owner', 'limit', 'after'),
+        ...context.args.pick('owner'),
+        ...page(context.args),
         ...context.args.pickAs({ taskType: 'type', userId: 'user', isActive: 'active' }),
       };
-      const { schedules, next } = await (await context.scheduler()).pageSchedules(query);
+      const found = await (await context.scheduler()).listSchedules(query);
       return {
-        data: { schedules, next },
-        lines: (view) => [...scheduleTable(schedules, view), ...nextPageHint(next)],
+        data: found,
+        lines: (view) => [...scheduleTable(found.items, view), ...nextPageHint(found.next)],
       };
     },
   },
@@ -61,7 +62,7 @@ export const scheduleCommands: readonly CommandSpec[] = [
       const scheduler = await context.scheduler();
       const schedule = await scheduler.getSchedule(id);
       if (schedule === null) return notFound('schedule', id);
-      const skips = await scheduler.getSkips(id, MAX_SHOWN);
+      const { items: skips } = await scheduler.getSkips(id, { limit: MAX_SHOWN });
       return {
         data: { schedule, nextRuns: schedule.nextRuns(MAX_SHOWN), skips },
         lines: (view) => scheduleLines(schedule, skips, view),
@@ -142,7 +143,7 @@ function scheduleTable(schedules: readonly StoredSchedule[], { width, now }: Vie
   return table(columns, schedules, width);
 }
 
-function scheduleLines(schedule: StoredSchedule, skips: readonly SkipDocument[], view: View): Line[] {
+function scheduleLines(schedule: StoredSchedule, skips: readonly SkipView[], view: View): Line[] {
   const { now } = view;
   const { paused, disabledReason, payload, queue, priority, overlap, misfire, jitter, maxRuns, runs } =
     schedule;

@@ -1,4 +1,4 @@
-import { JOB_STATUSES } from '../../domain/job/job.js';
+import { STATE_NAMES } from '../../domain/job/state.js';
 import type { Finding } from '../../operations/doctor/doctor.js';
 import type { WorkerView } from '../../operations/lists.js';
 import type { QueueView, StatusView } from '../../operations/status.js';
@@ -8,7 +8,7 @@ import { type CommandSpec, message, type View } from '../command.js';
 import { instant, number, plural, formatDuration } from '../terminal/format.js';
 import { wrap, type Line, type Span, type Style, styled } from '../terminal/styled.js';
 import { type Column, table } from '../terminal/table.js';
-import { statusSpan } from './job-views.js';
+import { stateSpan } from './job-views.js';
 
 /** Queues whose oldest job has been waiting for longer than this are highlighted. */
 const LONG_WAIT_MS = 60_000;
@@ -31,7 +31,7 @@ export const statusCommands: readonly CommandSpec[] = [
   },
   {
     name: 'status',
-    summary: 'Show queues, counts by status, the oldest waiting job, throughput and workers',
+    summary: 'Show queues, counts by state, the oldest waiting job, throughput and workers',
     examples: ['status', 'status --json'],
     async run(context) {
       const status = await (await context.operations()).status();
@@ -57,8 +57,8 @@ export const statusCommands: readonly CommandSpec[] = [
     summary: 'List queues with their backlog',
     examples: ['queues list'],
     async run(context) {
-      const queues = await (await context.operations()).listQueues();
-      return { data: { queues }, lines: ({ width }) => queueTable(queues, width) };
+      const found = await (await context.operations()).listQueues();
+      return { data: found, lines: ({ width }) => queueTable(found.items, width) };
     },
   },
   {
@@ -66,8 +66,8 @@ export const statusCommands: readonly CommandSpec[] = [
     summary: 'List worker processes of the last day, live ones first',
     examples: ['workers list'],
     async run(context) {
-      const workers = await (await context.operations()).listWorkers();
-      return { data: { workers }, lines: ({ width }) => workerTable(workers, width) };
+      const found = await (await context.operations()).listWorkers();
+      return { data: found, lines: ({ width }) => workerTable(found.items, width) };
     },
   },
 ];
@@ -81,7 +81,7 @@ function findingLines({ check, level, finding, advice }: Finding): Line[] {
 }
 
 export function statusLines(status: StatusView, { width }: View): Line[] {
-  const { at, stored, due, throughput, running, slots, queues, workers, totals } = status;
+  const { at, stored, throughput, running, slots, queues, workers, totals } = status;
   const live = workers.filter(({ isLive }) => isLive).length;
   const busy = `${running} of ${slots} slots busy, ${plural(live, 'live worker')}`;
   const rate = `${number(throughput.perMinute)} attempts per minute (last ${formatDuration(throughput.window)})`;
@@ -90,11 +90,11 @@ export function statusLines(status: StatusView, { width }: View): Line[] {
   );
   return [
     [styled('bold', 'Chronos'), `  ${instant(at)}`],
-    `${plural(stored, 'job')} stored, ${formatCount(due)} due; ${busy}`,
+    `${plural(stored, 'job')} stored, ${formatCount(totals.waiting)} waiting; ${busy}`,
     [rate, styled('dim', outcomes.length === 0 ? '' : `: ${outcomes.join(', ')}`)],
     '',
     ...wrap(
-      JOB_STATUSES.map((name) => [statusSpan(name), ` ${formatCount(totals[name])}`]),
+      STATE_NAMES.map((name) => [stateSpan(name), ` ${formatCount(totals[name])}`]),
       '   ',
       width,
     ),
@@ -110,11 +110,12 @@ function queueTable(queues: readonly QueueView[], width: number): Line[] {
   if (queues.length === 0) return ['No queues: there are no waiting jobs and no live workers.'];
   const columns: Column<QueueView>[] = [
     { title: 'queue', cell: ({ queue }) => queue },
-    { title: 'due', cell: ({ due }) => formatCount(due), align: 'right' },
+    { title: 'waiting', cell: ({ counts }) => formatCount(counts.waiting), align: 'right' },
     { title: 'oldest', cell: oldestSpan, align: 'right' },
-    { title: 'scheduled', cell: ({ counts }) => formatCount(counts.SCHEDULED), align: 'right' },
-    { title: 'running', cell: ({ counts }) => formatCount(counts.RUNNING), align: 'right' },
-    { title: 'failed', cell: ({ counts }) => failedSpan(counts.FAILED), align: 'right' },
+    { title: 'delayed', cell: ({ counts }) => formatCount(counts.delayed), align: 'right' },
+    { title: 'retrying', cell: ({ counts }) => formatCount(counts.retrying), align: 'right' },
+    { title: 'running', cell: ({ counts }) => formatCount(counts.running), align: 'right' },
+    { title: 'failed', cell: ({ counts }) => failedSpan(counts.failed), align: 'right' },
     { title: 'per minute', cell: ({ perMinute }) => number(perMinute), align: 'right' },
     {
       title: 'drains in',
@@ -159,8 +160,8 @@ function failedSpan(count: Count): Span {
   return count.count > 0 ? styled('red', formatCount(count)) : formatCount(count);
 }
 
-function workersSpan({ workers, due }: QueueView): Span {
-  return workers === 0 && due.count > 0 ? styled('red', '0') : String(workers);
+function workersSpan({ workers, counts }: QueueView): Span {
+  return workers === 0 && counts.waiting.count > 0 ? styled('red', '0') : String(workers);
 }
 
 /** Until now for a live worker, else until its last heartbeat. */

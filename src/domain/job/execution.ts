@@ -5,6 +5,8 @@ import { type OutcomeKind, TRANSITION_OF } from './outcome.js';
 /** The outcomes in the execution log. */
 export const EXECUTION_OUTCOMES = [...(Object.keys(TRANSITION_OF) as OutcomeKind[]), 'crashed'] as const;
 
+export type ExecutionOutcome = (typeof EXECUTION_OUTCOMES)[number];
+
 /** One attempt of a job, as it is stored in the execution log. */
 export interface ExecutionDocument {
   /** `<job>:<fence>`: at most one row per claim. */
@@ -20,7 +22,7 @@ export interface ExecutionDocument {
   finishedAt: Date;
   /** Milliseconds. */
   duration: number;
-  outcome: OutcomeKind | 'crashed';
+  outcome: ExecutionOutcome;
   error: StoredError | null;
   log: readonly string[];
   expiresAt: Date;

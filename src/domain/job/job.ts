@@ -28,6 +28,9 @@ export interface Hold {
 
 export type CancelRequest = Hold;
 
+/** Why a job is CANCELLED: on request, because a filter skipped it, or because it expired. */
+export type CancelKind = 'cancelled' | 'skipped' | 'expired';
+
 /** One run of a task type, as it is stored. */
 export interface JobDocument {
   _id: string;
@@ -65,6 +68,8 @@ export interface JobDocument {
   /** Why a filter skipped the job. */
   skipReason: string | null;
   cancelRequested: CancelRequest | null;
+  /** Null unless the job is CANCELLED. */
+  cancelKind: CancelKind | null;
 
   lockedBy: string | null;
   lockedUntil: Date | null;
@@ -128,6 +133,7 @@ export function newJob(fields: NewJob): JobDocument {
     lostWhileQueued: 0,
     skipReason: null,
     cancelRequested: null,
+    cancelKind: null,
     lockedBy: null,
     lockedUntil: null,
     lockToken: null,

@@ -17,17 +17,17 @@ const COMMON = {
 };
 
 export const bulkRoutes: readonly Route[] = [
-  bulk('retry', 'Run all matching finished jobs again: FAILED ones, unless the filter has another status'),
+  bulk('retry', 'Run all matching finished jobs again: failed ones, unless the filter has another state'),
   bulk('cancel', 'Cancel all matching jobs'),
   bulk('hold', 'Keep all matching waiting jobs from running'),
-  bulk('release', 'Let all matching held jobs run again'),
+  bulk('unhold', 'Let all matching held jobs run again'),
   route('POST /dead/retry', {
     ...COMMON,
     operationId: 'retryDead',
-    summary: 'Run all matching FAILED jobs again',
+    summary: 'Run all matching failed jobs again',
     body: deadBody,
     handle: ({ operations }, { body }, context) =>
-      change(operations, 'retry', body, context, { status: 'FAILED' }),
+      change(operations, 'retry', body, context, { state: 'failed' }),
   }),
 ];
 

@@ -1,7 +1,7 @@
 import { ChronosError } from '../../domain/errors.js';
-import type { JobStatus } from '../../domain/job/job.js';
 import type { BulkAction } from '../../operations/bulk.js';
 import type { Scheduler } from '../../scheduler.js';
+import type { JobChange } from '../../store/jobs/change.js';
 import { HttpProblem } from '../problem.js';
 import { route, type Route } from '../route.js';
 import * as schemas from '../schemas/jobs.js';
@@ -10,24 +10,27 @@ import { emptyRequest, type SchemaOf } from '../schemas/schema.js';
 interface JobAction<B> {
   summary: string;
   body: SchemaOf<B>;
-  /** Resolves to `answer` of the response. */
-  run: (scheduler: Scheduler, id: string, body: B) => Promise<string>;
+  run: (scheduler: Scheduler, id: string, body: B) => Promise<JobChange>;
+  /** Follows "job 'x' is running: ". */
+  rule: string;
 }
 
 /** A route that changes one job. */
-function jobAction<B>(action: BulkAction, { summary, body, run }: JobAction<B>): Route {
-  return route(`POST /jobs/{id}/${action}`, {
-    operationId: `${action}Job`,
+function jobAction<B>(name: BulkAction | 'reschedule', { summary, body, run, rule }: JobAction<B>): Route {
+  return route(`POST /jobs/{id}/${name}`, {
+    operationId: `${name}Job`,
     summary,
     params: schemas.jobParams,
     body,
     response: schemas.changedJob,
     problems: [404, 409],
     audit: { before: ({ params: { id } }) => ({ target: id }) },
-    handle: async (scheduler, { params: { id }, body: request }) => ({
-      id,
-      answer: await run(scheduler, id, request),
-    }),
+    handle: async (scheduler, { params: { id }, body: request }) => {
+      const { result, state } = await run(scheduler, id, request);
+      if (result === 'notFound' || state === null) return throwNotFound(id);
+      if (result === 'refused') throw new ChronosError('WRONG_STATE', `job '${id}' is ${state}: ${rule}`);
+      return { id, result, state };
+    },
   });
 }
 
@@ -73,45 +76,36 @@ export const jobRoutes: readonly Route[] = [
   jobAction('cancel', {
     summary: 'Cancel a waiting job, or ask the worker of a running one to cancel it',
     body: schemas.reasonBody,
-    run: async (scheduler, id, { reason }) => {
-      const result = await scheduler.cancel(id, reason);
-      if (result.answer === 'notFound') return throwNotFound(id);
-      return result.answer === 'alreadyFinished'
-        ? throwWrongState(id, result.status, 'only jobs that are not finished can be cancelled')
-        : result.answer;
-    },
+    run: (scheduler, id, { reason }) => scheduler.cancel(id, reason),
+    rule: 'only jobs that are not finished can be cancelled',
   }),
   jobAction('retry', {
     summary: 'Run a finished job again, as a new one',
     body: emptyRequest,
-    run: async (scheduler, id) => {
-      const result = await scheduler.retry(id);
-      return result.retried
-        ? 'retried'
-        : throwWrongState(id, result.status, 'only finished jobs can be retried');
-    },
+    run: (scheduler, id) => scheduler.retry(id),
+    rule: 'only finished jobs can be retried',
   }),
   jobAction('hold', {
     summary: 'Keep a waiting job from running',
     body: schemas.reasonBody,
-    run: async (scheduler, id, { reason }) => {
-      const result = await scheduler.hold(id, reason);
-      return result.changed ? 'held' : throwWrongState(id, result.status, 'only waiting jobs can be held');
-    },
+    run: (scheduler, id, { reason }) => scheduler.hold(id, reason),
+    rule: 'only waiting, delayed and retrying jobs can be held',
   }),
-  jobAction('release', {
+  jobAction('unhold', {
     summary: 'Let a held job run again',
     body: emptyRequest,
-    run: async (scheduler, id) => {
-      const result = await scheduler.unhold(id);
-      return result.changed
-        ? 'released'
-        : throwWrongState(id, result.status, 'only held jobs can be released');
-    },
+    run: (scheduler, id) => scheduler.unhold(id),
+    rule: 'only held jobs can be let run again',
+  }),
+  jobAction('reschedule', {
+    summary: 'Change when a job is due, unless a worker has claimed it',
+    body: schemas.rescheduleBody,
+    run: (scheduler, id, when) => scheduler.reschedule(id, when),
+    rule: 'only jobs that no worker has claimed can be rescheduled',
   }),
   route('GET /dead', {
     operationId: 'listDead',
-    summary: 'A page of FAILED jobs, newest first',
+    summary: 'A page of failed jobs, newest first',
     query: schemas.deadQuery,
     response: schemas.jobPage,
     handle: ({ operations }, { query }) => operations.listDead({ ...query }),
@@ -120,11 +114,6 @@ export const jobRoutes: readonly Route[] = [
 
 function throwNotFound(id: string): never {
   throw new ChronosError('JOB_NOT_FOUND', `there is no job '${id}'`);
-}
-
-function throwWrongState(id: string, status: JobStatus | null, rule: string): never {
-  if (status === null) return throwNotFound(id);
-  throw new ChronosError('WRONG_STATE', `job '${id}' is ${status}: ${rule}`);
 }
 
 export const executionRoutes: readonly Route[] = [

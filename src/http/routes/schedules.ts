@@ -1,4 +1,3 @@
-import { DEFAULT_PAGE } from '../../config/query-options.js';
 import { ChronosError } from '../../domain/errors.js';
 import type { AuditDetails } from '../../operations/audit.js';
 import type { Scheduler } from '../../scheduler.js';
@@ -27,8 +26,7 @@ export const scheduleRoutes: readonly Route[] = [
     summary: 'A page of schedules, ordered by id',
     query: schemas.scheduleQuery,
     response: schemas.schedulePage,
-    handle: (scheduler, { query }) =>
-      scheduler.pageSchedules({ ...query, limit: query.limit ?? DEFAULT_PAGE }),
+    handle: (scheduler, { query }) => scheduler.listSchedules({ ...query }),
   }),
   route('POST /schedules', {
     operationId: 'addSchedule',
@@ -84,10 +82,10 @@ export const scheduleRoutes: readonly Route[] = [
     operationId: 'listSkips',
     summary: 'Occurrences that did not become jobs, latest first',
     query: schemas.skipQuery,
-    response: schemas.skips,
-    handle: async (scheduler, { params: { id }, query: { limit = DEFAULT_PAGE } }) => {
+    response: schemas.skipPage,
+    handle: async (scheduler, { params: { id }, query }) => {
       await find(scheduler, id);
-      return { skips: await scheduler.getSkips(id, limit) };
+      return scheduler.getSkips(id, { ...query });
     },
   }),
   route('POST /schedules/{id}/pause', {

@@ -1,7 +1,7 @@
 import type { PruneCounts } from '../../maintenance/pruner.js';
 import { route, type Route } from '../route.js';
 import { emptyRequest } from '../schemas/schema.js';
-import { definitions } from '../schemas/schedules.js';
+import { definitionPage } from '../schemas/schedules.js';
 import * as schemas from '../schemas/system.js';
 
 const NOTHING_PRUNED: PruneCounts = { finished: 0, orphans: 0, expired: 0 };
@@ -16,14 +16,14 @@ export const systemRoutes: readonly Route[] = [
   route('GET /queues', {
     operationId: 'listQueues',
     summary: 'Queues with their counts, longest wait and throughput',
-    response: schemas.queues,
-    handle: async ({ operations }) => ({ queues: await operations.listQueues() }),
+    response: schemas.queuePage,
+    handle: ({ operations }) => operations.listQueues(),
   }),
   route('GET /workers', {
     operationId: 'listWorkers',
     summary: 'Worker processes of the last day, live ones first',
-    response: schemas.workers,
-    handle: async ({ operations }) => ({ workers: await operations.listWorkers() }),
+    response: schemas.workerPage,
+    handle: ({ operations }) => operations.listWorkers(),
   }),
   route('GET /doctor', {
     operationId: 'examine',
@@ -37,8 +37,8 @@ export const systemRoutes: readonly Route[] = [
   route('GET /definitions', {
     operationId: 'listDefinitions',
     summary: 'The schedules defined in the code of this worker, with their rules and next runs',
-    response: definitions,
-    handle: async ({ operations }) => ({ definitions: await operations.listDefinitions() }),
+    response: definitionPage,
+    handle: ({ operations }) => operations.listDefinitions(),
   }),
   route('GET /configuration', {
     operationId: 'readConfiguration',

@@ -1,5 +1,5 @@
 import { type DispatchOptions, dispatchShapes } from '../../config/dispatch-options.js';
-import { reasonShape } from '../../config/method-options.js';
+import { reasonShape, type RescheduleOptions } from '../../config/method-options.js';
 import {
   type ExecutionFilterOptions,
   executionQueryShape,
@@ -11,6 +11,8 @@ import {
   pageShapes,
 } from '../../config/query-options.js';
 import { EXECUTION_OUTCOMES } from '../../domain/job/execution.js';
+import { JOB_STATUSES } from '../../domain/job/job.js';
+import type { JobState } from '../../domain/job/state.js';
 import * as v from '../../domain/validation.js';
 import type {
   ExecutionSummary,
@@ -19,9 +21,8 @@ import type {
   JobSummary,
   JobView,
 } from '../../jobs/job-views.js';
-import type { BulkAnswer } from '../../operations/bulk.js';
+import type { BulkChange } from '../../operations/bulk.js';
 import type { Explanation } from '../../operations/explain/explain.js';
-import type { ExecutionPage, JobPage } from '../../operations/lists.js';
 import type { DeadFilter } from '../../operations/operations.js';
 import type { Count } from '../../store/jobs/counts.js';
 import * as s from './schema.js';
@@ -43,10 +44,7 @@ const executionProperties = {
 
 const executionSummary = s.response<ExecutionSummary>(executionProperties);
 export const executionView = s.response<ExecutionView>({ ...executionProperties, log: s.list(s.string()) });
-export const executionPage = s.response<ExecutionPage>({
-  executions: s.list(executionSummary),
-  next: s.next,
-});
+export const executionPage = s.page(executionSummary);
 
 export const executionQuery: s.SchemaOf<ExecutionFilterOptions & PageOptions> = executionQueryShape.schema;
 export const executionParams = s.idParam(jobId, '`<job>:<fence>`, percent-encoded');
@@ -56,13 +54,14 @@ const jobProperties = {
   taskType: s.string(),
   queue: s.string(),
   priority: s.number('lower is more urgent'),
-  status: s.status,
+  state: s.state,
+  status: s.enumOf(...JOB_STATUSES),
   nextRunAt: s.date(),
   createdAt: s.date(),
   fence: s.number(),
   attempts: s.number('failed attempts'),
   crashes: s.number(),
-  abandoned: s.number(),
+  lostWhileQueued: s.number(),
   retries: s.nullable(s.openObject<NonNullable<JobView['retries']>>()),
   timeout: s.nullable(s.number('milliseconds')),
   maxRunningTime: s.nullable(s.number('milliseconds')),
@@ -89,17 +88,17 @@ const jobProperties = {
   }),
   resultCut: s.boolean('true: the result was too large; it is the beginning of its JSON text'),
   error: s.storedError,
-  trace: s.string('W3C traceparent of the dispatch'),
+  trace: s.nullable(s.string('W3C traceparent of the dispatch')),
 };
 
-const jobSummary = s.response<JobSummary>(jobProperties, ['trace']);
-const jobView = s.response<JobView>({ ...jobProperties, payload: s.anyValue, result: s.anyValue }, ['trace']);
-export const jobPage = s.response<JobPage>({ jobs: s.list(jobSummary), next: s.next });
+const jobSummary = s.response<JobSummary>(jobProperties);
+const jobView = s.response<JobView>({ ...jobProperties, payload: s.anyValue, result: s.anyValue });
+export const jobPage = s.page(jobSummary);
 export const jobDetails = s.response<JobDetails>({ job: jobView, executions: s.list(executionView) });
 
 export const explanation = s.response<Explanation>({
   jobId: s.string(),
-  status: s.nullable(s.status),
+  state: s.nullable(s.state),
   sentence: s.string('why the job does not run, and when it will'),
   gate: s.nullable(s.string('the first check that fails')),
   at: s.nullable(s.date('when that changes, if known')),
@@ -110,7 +109,7 @@ export const explanation = s.response<Explanation>({
   }),
 });
 
-const { status: _, ...deadFilterShapes } = jobFilterShapes;
+const { state: _, ...deadFilterShapes } = jobFilterShapes;
 
 export const jobParams = s.idParam(jobId, 'of a job, percent-encoded');
 export const jobQuery: s.SchemaOf<JobFilterOptions & PageOptions> = jobQueryShape.schema;
@@ -149,12 +148,12 @@ export const deadBody: s.SchemaOf<Omit<BulkRequest<DeadFilter>, 'reason'>> = v.o
 /** `outcome` is null for a dry run. */
 export interface BulkResult {
   matching: Count;
-  outcome: BulkAnswer | null;
+  outcome: BulkChange | null;
 }
 
 export const bulkResult = s.response<BulkResult>({
   matching: s.count,
-  outcome: s.nullableObject<BulkAnswer | null>({
+  outcome: s.nullableObject<BulkChange | null>({
     matched: s.number(),
     changed: s.number(),
     requested: s.number('how many of the changed jobs are running: their workers were asked to cancel them'),
@@ -183,9 +182,20 @@ export const dispatched = s.response<{ id: string; duplicate: boolean }>({
 });
 
 export const reasonBody: s.SchemaOf<{ reason?: string }> = v.object({ reason: reasonShape }).schema;
-export const changedJob = s.response<{ id: string; answer: string }>({
+
+export const rescheduleBody: s.SchemaOf<RescheduleOptions> = v.object({
+  at: v.instant('UTC'),
+  delay: v.duration(),
+}).schema;
+
+export interface ChangedJob {
+  id: string;
+  result: 'changed' | 'requested';
+  state: JobState;
+}
+
+export const changedJob = s.response<ChangedJob>({
   id: s.string(),
-  answer: s.string(
-    '`cancelled`, `requested` (the job is running and its worker was asked to cancel it), `retried`, `held`, `released`',
-  ),
+  result: s.enumOf('changed', 'requested'),
+  state: s.state,
 });

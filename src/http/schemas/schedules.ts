@@ -1,26 +1,25 @@
 import { type ScheduleQueryOptions, scheduleQueryShapes } from '../../config/method-options.js';
-import { DEFAULT_PAGE, limitShape, MAX_PAGE } from '../../config/query-options.js';
+import { MAX_PAGE, type PageOptions, pageShapes } from '../../config/query-options.js';
 import { type MisfireOptions, scheduleShapes } from '../../config/schedule-options.js';
 import type { Instant } from '../../domain/instant.js';
-import { MISFIRES, OVERLAPS, type SkipDocument } from '../../domain/schedule/schedule.js';
+import { MISFIRES, OVERLAPS } from '../../domain/schedule/schedule.js';
 import * as v from '../../domain/validation.js';
 import type { DefinitionView, ScheduleDifference } from '../../operations/definitions.js';
 import type { NewSchedule, SchedulePatch } from '../../schedules/stored/schedule-input.js';
-import type { StoredSchedule } from '../../schedules/stored/stored-schedules.js';
+import type { SkipView, StoredSchedule } from '../../schedules/stored/stored-schedules.js';
 import * as s from './schema.js';
 
-type ScheduleAnswer = Omit<StoredSchedule, 'nextRuns'>;
-type SkipAnswer = Omit<SkipDocument, '_id' | 'scheduleId' | 'expiresAt'>;
+type ScheduleResponse = Omit<StoredSchedule, 'nextRuns'>;
 
 const definitionProperties = {
   taskType: s.string(),
   rule: s.nullable(
-    s.openObject<NonNullable<ScheduleAnswer['rule']>>('as it is stored; null: runs only when triggered'),
+    s.openObject<NonNullable<ScheduleResponse['rule']>>('as it is stored; null: runs only when triggered'),
   ),
   payload: s.anyValue,
   queue: s.nullable(s.string()),
   priority: s.number(),
-  retries: s.nullable(s.openObject<NonNullable<ScheduleAnswer['retries']>>()),
+  retries: s.nullable(s.openObject<NonNullable<ScheduleResponse['retries']>>()),
   timeout: s.nullable(s.number('milliseconds')),
   maxRunningTime: s.nullable(s.number('milliseconds')),
   misfire: s.response<Required<MisfireOptions> & { within: number }>({
@@ -36,13 +35,13 @@ const definitionProperties = {
   userId: s.nullable(s.string()),
 };
 
-const pause = s.nullableObject<ScheduleAnswer['paused']>({
+const pause = s.nullableObject<ScheduleResponse['paused']>({
   at: s.date(),
   by: s.nullable(s.string()),
   reason: s.nullable(s.string()),
 });
 
-export const scheduleView = s.response<ScheduleAnswer>({
+export const scheduleView = s.response<ScheduleResponse>({
   id: s.string(),
   ...definitionProperties,
   owner: s.enumOf('code', 'api'),
@@ -60,16 +59,10 @@ export const scheduleView = s.response<ScheduleAnswer>({
   waiting: s.number('runs that wait for the current one'),
 });
 
-export const schedulePage = s.response<{ schedules: ScheduleAnswer[]; next: string | null }>({
-  schedules: s.list(scheduleView),
-  next: s.next,
-});
+export const schedulePage = s.page(scheduleView);
 
 export const scheduleParams = s.idParam(v.name, 'of a schedule, percent-encoded');
-export const scheduleQuery: s.SchemaOf<ScheduleQueryOptions> = v.object({
-  ...scheduleQueryShapes,
-  limit: limitShape(DEFAULT_PAGE),
-}).schema;
+export const scheduleQuery: s.SchemaOf<ScheduleQueryOptions> = v.object(scheduleQueryShapes).schema;
 export const previewQuery: s.SchemaOf<{ count?: number; from?: Instant }> = v.object({
   count: v.described(v.integer(1, MAX_PAGE), 'default 5'),
   from: v.instant('UTC'),
@@ -79,9 +72,9 @@ export const preview = s.response<{ id: string; nextRuns: Date[] }>({
   nextRuns: s.list(s.date()),
 });
 
-export const skipQuery: s.SchemaOf<{ limit?: number }> = v.object({ limit: limitShape(DEFAULT_PAGE) }).schema;
-export const skips = s.response<{ skips: SkipAnswer[] }>({
-  skips: s.objectList<SkipAnswer>({
+export const skipQuery: s.SchemaOf<PageOptions> = v.object(pageShapes).schema;
+export const skipPage = s.page(
+  s.response<SkipView>({
     at: s.date('the first occurrence that was skipped'),
     until: s.date('the end of the skipped range (exclusive)'),
     count: s.nullable(s.number()),
@@ -90,7 +83,7 @@ export const skips = s.response<{ skips: SkipAnswer[] }>({
     runningFor: s.nullable(s.number('milliseconds')),
     since: s.date(),
   }),
-});
+);
 
 export const changedSchedule = s.response<{ id: string }>({ id: s.string() });
 export const triggered = s.response<{ jobId: string }>({ jobId: s.string() });
@@ -115,8 +108,8 @@ export const differences = s.response<{ differences: ScheduleDifference[] }>({
   }),
 });
 
-export const definitions = s.response<{ definitions: DefinitionView[] }>({
-  definitions: s.objectList<DefinitionView>({
+export const definitionPage = s.page(
+  s.response<DefinitionView>({
     name: s.string(),
     runs: s.response<DefinitionView['runs']>({ kind: s.string(), label: s.string() }),
     ...definitionProperties,
@@ -132,7 +125,7 @@ export const definitions = s.response<{ definitions: DefinitionView[] }>({
     }),
     nextRuns: s.list(s.date()),
   }),
-});
+);
 
 const shapes: v.Shapes<Omit<NewSchedule, 'id'>> = {
   taskType: v.name,

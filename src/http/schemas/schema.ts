@@ -1,5 +1,6 @@
 import type { StoredError } from '../../domain/errors.js';
-import { JOB_STATUSES } from '../../domain/job/job.js';
+import type { Page } from '../../config/query-options.js';
+import { STATE_NAMES } from '../../domain/job/state.js';
 import { described, type JsonSchema, object, type Shape } from '../../domain/validation.js';
 import type { Count } from '../../store/jobs/counts.js';
 
@@ -79,8 +80,12 @@ export function idParam(shape: Shape<string>, description: string): SchemaOf<{ i
 
 export const emptyRequest: SchemaOf<object> = object({}).schema;
 
-export const status = enumOf(...JOB_STATUSES);
-export const next = nullable(string('`after` of the next page; null if this is the last'));
+export const state = enumOf(...STATE_NAMES);
+
+export function page<T>(item: SchemaOf<T>): SchemaOf<Page<T>> {
+  const next = nullable(string('`after` of the next page; null if this is the last'));
+  return response<Page<T>>({ items: list(item), next });
+}
 
 export const count = response<Count>({
   count: number(),

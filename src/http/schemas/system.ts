@@ -1,10 +1,10 @@
 import { type AuditFilterOptions, auditQueryShape, type PageOptions } from '../../config/query-options.js';
 import type { Duration } from '../../domain/duration.js';
 import type { LifecycleState } from '../../domain/events.js';
-import { JOB_STATUSES, type JobStatus } from '../../domain/job/job.js';
+import { type JobState, STATE_NAMES } from '../../domain/job/state.js';
 import * as v from '../../domain/validation.js';
 import type { PruneCounts } from '../../maintenance/pruner.js';
-import type { AuditPage, AuditView } from '../../operations/audit.js';
+import type { AuditView } from '../../operations/audit.js';
 import type { ConfigurationView } from '../../operations/definitions.js';
 import type { Finding } from '../../operations/doctor/doctor.js';
 import type { WorkerView } from '../../operations/lists.js';
@@ -15,8 +15,8 @@ import * as s from './schema.js';
 
 export const state = s.enumOf<LifecycleState>('Stopped', 'Starting', 'Running', 'Stopping', 'Error');
 
-const byStatus = s.response<Record<JobStatus, Count>>(
-  Object.fromEntries(JOB_STATUSES.map((one) => [one, s.count])) as Record<JobStatus, s.SchemaOf<Count>>,
+const byState = s.response<Record<JobState, Count>>(
+  Object.fromEntries(STATE_NAMES.map((one) => [one, s.count])) as Record<JobState, s.SchemaOf<Count>>,
 );
 
 const worker = s.response<WorkerView>({
@@ -38,8 +38,7 @@ const worker = s.response<WorkerView>({
 
 const queue = s.response<QueueView>({
   queue: s.string(),
-  counts: byStatus,
-  due: s.count,
+  counts: byState,
   oldestDueAt: s.nullable(s.date()),
   oldestWaiting: s.nullable(s.number('milliseconds')),
   perMinute: s.number(),
@@ -49,9 +48,8 @@ const queue = s.response<QueueView>({
 
 export const statusView = s.response<StatusView>({
   at: s.date(),
-  stored: s.number('all jobs; an estimate if there are more than ten thousand of one status'),
-  totals: byStatus,
-  due: s.count,
+  stored: s.number('all jobs; an estimate if there are more than ten thousand in one state'),
+  totals: byState,
   queues: s.list(queue),
   throughput: s.response<Throughput>({
     window: s.number('milliseconds'),
@@ -65,8 +63,8 @@ export const statusView = s.response<StatusView>({
   isComplete: s.boolean(),
 });
 
-export const queues = s.response<{ queues: QueueView[] }>({ queues: s.list(queue) });
-export const workers = s.response<{ workers: WorkerView[] }>({ workers: s.list(worker) });
+export const queuePage = s.page(queue);
+export const workerPage = s.page(worker);
 
 export const findings = s.response<{ isWell: boolean; findings: Finding[] }>({
   isWell: s.boolean('true: no finding is an error'),
@@ -87,8 +85,8 @@ export const configuration = s.response<ConfigurationView>({
 
 export const auditQuery: s.SchemaOf<AuditFilterOptions & PageOptions> = auditQueryShape.schema;
 
-export const auditPage = s.response<AuditPage>({
-  entries: s.objectList<AuditView>({
+export const auditPage = s.page(
+  s.response<AuditView>({
     id: s.string(),
     at: s.date(),
     who: s.string(),
@@ -98,8 +96,7 @@ export const auditPage = s.response<AuditPage>({
     counts: s.nullable(s.dictionary(s.number())),
     requestId: s.nullable(s.string()),
   }),
-  next: s.next,
-});
+);
 
 export interface PruneRequest {
   olderThan?: Duration;

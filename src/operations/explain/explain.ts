@@ -2,7 +2,8 @@ import type { ResolvedOptions } from '../../config/options.js';
 import type { Clock } from '../../domain/clock.js';
 import { assertJobId } from '../../domain/identifiers.js';
 import { readInstant } from '../../domain/instant.js';
-import { isFinished, isCrashSuspect, type JobStatus } from '../../domain/job/job.js';
+import { isFinished, isCrashSuspect } from '../../domain/job/job.js';
+import { type JobState, jobState } from '../../domain/job/state.js';
 import { scheduleIdOf, type SkipDocument } from '../../domain/schedule/schedule.js';
 import { findMalformation } from '../../schedules/stored/stored-schedule-check.js';
 import type { Store } from '../../store/store.js';
@@ -23,7 +24,7 @@ import { alive, busy, handler, queue } from './worker-checks.js';
 export interface Explanation {
   jobId: string;
   /** Null for an occurrence that has no job yet. */
-  status: JobStatus | null;
+  state: JobState | null;
   sentence: string;
   /** The first check that keeps it from running; null if none does. */
   gate: string | null;
@@ -86,7 +87,7 @@ export function explain(facts: Facts, checks: readonly ExplainCheck[] = CHECKS):
   const unblocked = `Due${since}. Nothing keeps it from running: a worker claims it with its next poll.`;
   return {
     jobId,
-    status: job?.status ?? null,
+    state: job === null ? null : jobState(job, now),
     ...(reason ?? { gate: null, sentence: unblocked, at: null }),
     checked,
   };

@@ -85,7 +85,9 @@ export const held: ExplainCheck = {
   explain({ job, now }) {
     if (job?.status !== 'PENDING') return undefined;
     const since = job.held === null ? '' : ` since ${formatMoment(job.held.at, now)}`;
-    return blocked(`It is held${since}${formatReason(job.held?.reason)}; release it to let it run.`);
+    return blocked(
+      `It is held${since}${formatReason(job.held?.reason)}; let it run again with: chronos jobs unhold ${job._id}.`,
+    );
   },
 };
 

@@ -20,18 +20,18 @@ const MAX_PREVIEWED = 20_000;
 const PIECE_SIZE = 200;
 
 /** `jobId` is the new job, which may wait for the active run to end; with the reason `running`, the run in the way. */
-export type TriggerAnswer =
+export type TriggerResult =
   | { triggered: true; jobId: string }
   | { triggered: false; reason: 'running'; jobId: string; runningFor: number }
   | { triggered: false; reason: 'notFound' };
 
-export interface BackfillAnswer {
+export interface BackfillResult {
   occurrences: number;
   /** How many of them already had a job. */
   existing: number;
 }
 
-export interface BackfillPreview extends BackfillAnswer {
+export interface BackfillPreview extends BackfillResult {
   /** Periods for `backfill()`, one call each: none has more occurrences than one call accepts. */
   pieces: { from: Date; to: Date }[];
 }
@@ -54,9 +54,9 @@ export class ManualRuns {
   }
 
   /** Adds one run now, even while the schedule is paused. Its overlap policy applies. */
-  async trigger(id: string): Promise<TriggerAnswer> {
+  async trigger(id: string): Promise<TriggerResult> {
     const { store, clock } = this.#deps;
-    return retryOnConflict(`the schedule '${id}'`, async (): Promise<TriggerAnswer | undefined> => {
+    return retryOnConflict(`the schedule '${id}'`, async (): Promise<TriggerResult | undefined> => {
       const found = await findValidSchedule(store, id);
       if (found === null) return { triggered: false, reason: 'notFound' };
       const { schedule, active } = await loadSnapshot(store, found);
@@ -74,7 +74,7 @@ export class ManualRuns {
   }
 
   /** Creates the missing jobs of past occurrences from one instant to another, both included. */
-  async backfill(id: string, from: Instant, to: Instant): Promise<BackfillAnswer> {
+  async backfill(id: string, from: Instant, to: Instant): Promise<BackfillResult> {
     const { clock, store, options } = this.#deps;
     const first = parseInstant(from, options.timezone, 'backfill() from');
     const last = parseInstant(to, options.timezone, 'backfill() to');

@@ -3,10 +3,11 @@ import {
   type PauseOptions,
   parsePauseOptions,
   parseScheduleQuery,
+  parseSkipQuery,
   type ScheduleQueryOptions,
 } from '../../config/method-options.js';
 import type { ResolvedOptions } from '../../config/options.js';
-import { limitShape } from '../../config/query-options.js';
+import type { Page, PageOptions } from '../../config/query-options.js';
 import { nextRuns, occurrencesOf } from '../../domain/calendar/occurrences.js';
 import { ChronosError } from '../../domain/errors.js';
 import { assertScheduleId } from '../../domain/identifiers.js';
@@ -16,6 +17,7 @@ import { hashOf, type ScheduleDocument, type SkipDocument } from '../../domain/s
 import { flag, parse } from '../../domain/validation.js';
 import { retryOnConflict } from '../../runtime/retry.js';
 import { newJobId } from '../../store/bson.js';
+import { readPage } from '../../store/pagination.js';
 import type { Store } from '../../store/store.js';
 import type { ScheduleEnqueuer } from '../enqueue/schedule-enqueuer.js';
 import { applyDefinition, newSchedule, restartFrom, type ScheduleChange } from './schedule-document.js';
@@ -38,23 +40,17 @@ export type StoredSchedule = Omit<ScheduleDocument, '_id' | 'hash' | 'decision' 
   nextRuns(count: number, from?: Instant): Date[];
 };
 
-export interface SchedulePage {
-  /** In the order of their ids. */
-  schedules: StoredSchedule[];
-  /** Pass it as `after` to get the next page; null on the last page. */
-  next: string | null;
-}
+/** Occurrences that did not become jobs. */
+export type SkipView = Omit<SkipDocument, '_id' | 'scheduleId' | 'expiresAt'>;
 
 export interface StoredSchedulesDeps extends ScheduleInputDeps {
   store: Pick<
     Store,
-    'findSchedule' | 'insertSchedule' | 'changeSchedule' | 'deleteSchedule' | 'listSchedules' | 'findSkips'
+    'findSchedule' | 'insertSchedule' | 'changeSchedule' | 'deleteSchedule' | 'listSchedules' | 'listSkips'
   >;
   options: Pick<ResolvedOptions, 'maxPayloadBytes' | 'timezone'>;
   enqueuer: Pick<ScheduleEnqueuer, 'onSchedulesChanged'>;
 }
-
-const DEFAULT_SKIPS = 100;
 
 /** Adds, changes, pauses and lists schedules at run time. All workers read them from the database. */
 export class StoredSchedules {
@@ -119,19 +115,15 @@ export class StoredSchedules {
   }
 
   /** In the order of their ids. Malformed schedules are left out. */
-  async list(query: ScheduleQueryOptions = {}): Promise<StoredSchedule[]> {
-    return (await this.page(query)).schedules;
-  }
-
-  async page(query: ScheduleQueryOptions = {}): Promise<SchedulePage> {
-    const read = parseScheduleQuery(query);
-    const found = await this.#deps.store.listSchedules(read);
-    return {
-      schedules: found
-        .filter((schedule) => findMalformation(schedule) === undefined)
-        .map((schedule) => this.#view(schedule)),
-      next: found.length < read.limit ? null : (found.at(-1)?._id ?? null),
-    };
+  async list(query: ScheduleQueryOptions = {}): Promise<Page<StoredSchedule>> {
+    const { items, next } = await readPage(
+      parseScheduleQuery(query),
+      (one) => this.#deps.store.listSchedules(one),
+      ({ _id }) => ({ at: null, id: _id }),
+      ({ at }) => at === null,
+    );
+    const valid = items.filter((schedule) => findMalformation(schedule) === undefined);
+    return { items: valid.map((schedule) => this.#view(schedule)), next };
   }
 
   /** Creates no more runs until `resume`; existing jobs still run. False if there is no such schedule. */
@@ -157,10 +149,14 @@ export class StoredSchedules {
   }
 
   /** Occurrences that did not become jobs, the latest first, within the retention time. */
-  async skips(id: string, limit = DEFAULT_SKIPS): Promise<SkipDocument[]> {
+  async skips(id: string, query: PageOptions = {}): Promise<Page<SkipView>> {
     assertScheduleId(id);
-    parse(limitShape(DEFAULT_SKIPS), limit, 'getSkips() limit', 'INVALID_ARGUMENT');
-    return this.#deps.store.findSkips(id, limit);
+    const { items, next } = await readPage(
+      { ...parseSkipQuery(query), filter: { scheduleId: id } },
+      (one) => this.#deps.store.listSkips(one),
+      ({ at, _id }) => ({ at, id: _id }),
+    );
+    return { items: items.map(toSkipView), next };
   }
 
   /** False if there is no such schedule. */
@@ -193,6 +189,10 @@ export class StoredSchedules {
       },
     };
   }
+}
+
+function toSkipView({ _id, scheduleId, expiresAt, ...fields }: SkipDocument): SkipView {
+  return fields;
 }
 
 function assertObject(value: unknown, where: string): void {

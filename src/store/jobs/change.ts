@@ -1,15 +1,29 @@
 import { type FinishedStatus, type Hold, isFinished, type JobStatus } from '../../domain/job/job.js';
+import { type JobState, jobState, type StateFields } from '../../domain/job/state.js';
 import { TRANSITIONS } from '../../domain/job/transitions.js';
 import { retryOnConflict } from '../../runtime/retry.js';
 import type { Collections } from '../schema/collections.js';
 import { NO_LOCK } from './fence.js';
 
-/** `requested`: the job is running. Its worker aborts the signal; the job ends CANCELLED if the handler stops. */
-export type CancelAnswer =
-  | { answer: 'cancelled'; taskType: string }
-  | { answer: 'requested' }
-  | { answer: 'alreadyFinished'; status: FinishedStatus }
-  | { answer: 'notFound' };
+/** The result of every change to one job. */
+export interface JobChange {
+  /**
+   * `changed`: done. `requested`: the job is running, and its worker was asked to cancel it; it ends cancelled if its
+   * handler stops. `refused`: the job is in a state that does not allow the change. `notFound`: there is no such job.
+   */
+  result: 'changed' | 'requested' | 'refused' | 'notFound';
+  /** The state of the job after the change, or the one that did not allow it; null if there is no such job. */
+  state: JobState | null;
+}
+
+const STATE_PROJECTION = {
+  ...{ status: 1, nextRunAt: 1, attempts: 1, crashes: 1, held: 1, cancelKind: 1 },
+} as const satisfies Record<keyof StateFields, 1>;
+
+export interface CancelResult extends JobChange {
+  /** Set if the job was cancelled here, for the event. */
+  taskType?: string;
+}
 
 /** Cancels a job that is not running, or stores a cancel request. Tries again if the status changes in between. */
 export async function cancel(
@@ -17,27 +31,32 @@ export async function cancel(
   jobId: string,
   reason: string | null,
   now: Date,
-): Promise<CancelAnswer> {
+): Promise<CancelResult> {
   const cancelRequested = { reason, at: now };
-  return retryOnConflict(`job '${jobId}'`, async (): Promise<CancelAnswer | undefined> => {
+  return retryOnConflict(`job '${jobId}'`, async (): Promise<CancelResult | undefined> => {
     const waiting = await c.jobs.findOneAndUpdate(
       { _id: jobId, status: { $in: [...TRANSITIONS.cancel.from] } },
       {
-        $set: { status: TRANSITIONS.cancel.to, ...NO_LOCK, cancelRequested, finishedAt: now, held: null },
+        $set: {
+          ...{ status: TRANSITIONS.cancel.to, ...NO_LOCK, cancelRequested, cancelKind: 'cancelled' },
+          ...{ finishedAt: now, held: null },
+        },
         $inc: { fence: TRANSITIONS.cancel.fence },
       },
       { projection: { taskType: 1 } },
     );
-    if (waiting !== null) return { answer: 'cancelled', taskType: waiting.taskType };
+    if (waiting !== null) return { result: 'changed', state: 'cancelled', taskType: waiting.taskType };
     const running = await c.jobs.updateOne(
       { _id: jobId, status: 'RUNNING', cancelRequested: null },
       { $set: { cancelRequested } },
     );
-    if (running.matchedCount === 1) return { answer: 'requested' };
-    const job = await c.jobs.findOne({ _id: jobId }, { projection: { status: 1, cancelRequested: 1 } });
-    if (job === null) return { answer: 'notFound' };
-    if (isFinished(job.status)) return { answer: 'alreadyFinished', status: job.status };
-    if (job.status === 'RUNNING' && job.cancelRequested !== null) return { answer: 'requested' };
+    if (running.matchedCount === 1) return { result: 'requested', state: 'running' };
+    const projection = { ...STATE_PROJECTION, cancelRequested: 1 } as const;
+    const job = await c.jobs.findOne({ _id: jobId }, { projection });
+    if (job === null) return { result: 'notFound', state: null };
+    if (isFinished(job.status)) return { result: 'refused', state: jobState(job, now) };
+    if (job.status === 'RUNNING' && job.cancelRequested !== null)
+      return { result: 'requested', state: 'running' };
     return undefined;
   });
 }
@@ -56,20 +75,17 @@ export async function findCancelRequests(
   return new Map(found.map((job) => [job._id, job.cancelRequested?.reason ?? null]));
 }
 
-/** `status`: the job's status, which does not allow the change; null if the job does not exist. */
-export type HoldAnswer = { changed: true } | { changed: false; status: JobStatus | null };
-
 export async function hold(
   c: Collections,
   jobId: string,
   reason: string | null,
   now: Date,
-): Promise<HoldAnswer> {
-  return setHeld(c, jobId, 'hold', { reason, at: now });
+): Promise<JobChange> {
+  return setHeld(c, jobId, 'hold', { reason, at: now }, now);
 }
 
-export async function unhold(c: Collections, jobId: string): Promise<HoldAnswer> {
-  return setHeld(c, jobId, 'unhold', null);
+export async function unhold(c: Collections, jobId: string, now: Date): Promise<JobChange> {
+  return setHeld(c, jobId, 'unhold', null, now);
 }
 
 async function setHeld(
@@ -77,17 +93,16 @@ async function setHeld(
   jobId: string,
   transition: 'hold' | 'unhold',
   held: Hold | null,
-): Promise<HoldAnswer> {
+  now: Date,
+): Promise<JobChange> {
   const { from, to } = TRANSITIONS[transition];
-  const { matchedCount } = await c.jobs.updateOne(
+  const changed = await c.jobs.findOneAndUpdate(
     { _id: jobId, status: from[0] },
     { $set: { status: to, held } },
+    { projection: STATE_PROJECTION, returnDocument: 'after' },
   );
-  return matchedCount === 1 ? { changed: true } : { changed: false, status: await findStatus(c, jobId) };
+  return changed === null ? refusal(c, jobId, now) : { result: 'changed', state: jobState(changed, now) };
 }
-
-/** `status`: the job's status, from which it cannot be retried; null if the job does not exist. */
-export type RetryAnswer = { retried: true } | { retried: false; status: JobStatus | null };
 
 /**
  * Runs a finished job again, as if it were new; the execution log keeps the earlier attempts. `from` lists the
@@ -98,7 +113,7 @@ export async function retry(
   jobId: string,
   now: Date,
   from: readonly FinishedStatus[] = TRANSITIONS.retry.from,
-): Promise<RetryAnswer> {
+): Promise<JobChange> {
   const { matchedCount } = await c.jobs.updateOne(
     { _id: jobId, status: { $in: [...from] } },
     {
@@ -109,6 +124,7 @@ export async function retry(
         crashes: 0,
         lostWhileQueued: 0,
         cancelRequested: null,
+        cancelKind: null,
         skipReason: null,
         startedAt: null,
         finishedAt: null,
@@ -121,24 +137,29 @@ export async function retry(
       $inc: { fence: TRANSITIONS.retry.fence },
     },
   );
-  return matchedCount === 1 ? { retried: true } : { retried: false, status: await findStatus(c, jobId) };
+  return matchedCount === 1 ? { result: 'changed', state: 'waiting' } : refusal(c, jobId, now);
 }
 
-/** `status`: the job's status, if it is claimed or finished; null if the job does not exist. */
-export type MoveAnswer = { moved: true; nextRunAt: Date } | { moved: false; status: JobStatus | null };
+const RESCHEDULABLE: readonly JobStatus[] = ['PENDING', 'SCHEDULED'];
 
 /** Changes when a job is due, unless a worker has claimed it. */
-export async function reschedule(c: Collections, jobId: string, nextRunAt: Date): Promise<MoveAnswer> {
-  const { matchedCount } = await c.jobs.updateOne(
-    { _id: jobId, status: { $in: ['PENDING', 'SCHEDULED'] } },
+export async function reschedule(
+  c: Collections,
+  jobId: string,
+  nextRunAt: Date,
+  now: Date,
+): Promise<JobChange> {
+  const changed = await c.jobs.findOneAndUpdate(
+    { _id: jobId, status: { $in: [...RESCHEDULABLE] } },
     { $set: { nextRunAt } },
+    { projection: STATE_PROJECTION, returnDocument: 'after' },
   );
-  return matchedCount === 1
-    ? { moved: true, nextRunAt }
-    : { moved: false, status: await findStatus(c, jobId) };
+  return changed === null ? refusal(c, jobId, now) : { result: 'changed', state: jobState(changed, now) };
 }
 
-async function findStatus(c: Collections, jobId: string): Promise<JobStatus | null> {
-  const job = await c.jobs.findOne({ _id: jobId }, { projection: { status: 1 } });
-  return job?.status ?? null;
+async function refusal(c: Collections, jobId: string, now: Date): Promise<JobChange> {
+  const job = await c.jobs.findOne({ _id: jobId }, { projection: STATE_PROJECTION });
+  return job === null
+    ? { result: 'notFound', state: null }
+    : { result: 'refused', state: jobState(job, now) };
 }

@@ -22,14 +22,15 @@ export interface DueFilter {
 
 /** Fields about earlier runs, and fields that the claim overwrites. Leaving them out halves the cost of reading a job. */
 type UnreadField =
-  | ('held' | 'skipReason' | 'cancelRequested' | 'settledToken' | 'settledBy' | 'finishedAt')
+  | ('held' | 'skipReason' | 'cancelRequested' | 'cancelKind' | 'settledToken' | 'settledBy' | 'finishedAt')
   | ('result' | 'resultCut' | 'error')
   | ('lockedBy' | 'lockedUntil' | 'lockToken' | 'queuedAt' | 'startedAt');
 
 export type DueJob = Omit<JobDocument, UnreadField>;
 
 export const DUE_PROJECTION: Record<UnreadField, 0> = {
-  ...{ held: 0, skipReason: 0, cancelRequested: 0, settledToken: 0, settledBy: 0, finishedAt: 0 },
+  ...{ held: 0, skipReason: 0, cancelRequested: 0, cancelKind: 0, settledToken: 0, settledBy: 0 },
+  ...{ finishedAt: 0 },
   ...{ result: 0, resultCut: 0, error: 0 },
   ...{ lockedBy: 0, lockedUntil: 0, lockToken: 0, queuedAt: 0, startedAt: 0 },
 };
@@ -151,6 +152,7 @@ export function afterClaim(
     held: null,
     skipReason: null,
     cancelRequested: null,
+    cancelKind: null,
     settledToken: null,
     settledBy: null,
     finishedAt: null,

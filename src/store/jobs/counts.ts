@@ -1,9 +1,10 @@
 import type { Clock } from '../../domain/clock.js';
-import type { JobStatus } from '../../domain/job/job.js';
+import type { JobState } from '../../domain/job/state.js';
 import { isQueryTimeout, MAX_COUNTED, MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
-import { CLAIM_KEYS, FINISHED_INDEX, STATUS_INDEX } from '../schema/job-schemas.js';
+import { CLAIM_KEYS } from '../schema/job-schemas.js';
 import { findOldestDue } from './due.js';
+import { inState, STATE_LISTS } from './state-query.js';
 
 /** `atLeast`: there are more, but counting stopped here. */
 export interface Count {
@@ -16,20 +17,24 @@ export function toCount(found: number, max: number): Count {
   return { count: Math.min(found, max), atLeast: found > max };
 }
 
-/** Jobs of a status by queue. At most `max` are counted; of finished jobs, the newest. */
+/** The states that are counted for all queues together; `countDue` and `countLater` count the others. */
+export type CountedState = Exclude<JobState, 'waiting' | 'delayed'>;
+
+/** Jobs in a state by queue. At most `max` are counted; of finished jobs, the newest. */
 export async function countByQueue(
   c: Collections,
-  status: Exclude<JobStatus, 'SCHEDULED'>,
+  state: CountedState,
   max: number,
+  now: Date,
 ): Promise<{ total: Count; byQueue: ReadonlyMap<string, number> }> {
-  const hint = STATUS_INDEX[status];
+  const { index: hint, time } = STATE_LISTS[state];
   const pipeline = [
-    { $match: { status } },
-    ...(hint === FINISHED_INDEX ? [{ $sort: { finishedAt: -1 } }] : []),
+    { $match: inState(state, now) },
+    ...(time === 'finishedAt' ? [{ $sort: { finishedAt: -1 } }] : []),
     { $limit: max + 1 },
     { $group: { _id: '$queue', count: { $sum: 1 } } },
   ];
-  const groups = await withTimeLimit(`counting ${status} jobs`, () =>
+  const groups = await withTimeLimit(`counting ${state} jobs`, () =>
     c.jobs.aggregate<{ _id: string; count: number }>(pipeline, { hint, maxTimeMS: MAX_QUERY_MS }).toArray(),
   );
   const total = groups.reduce((sum, { count }) => sum + count, 0);
@@ -51,6 +56,13 @@ export async function countDue(
   const options = { hint: CLAIM_KEYS, limit: max + 1, maxTimeMS: timeBudgetMs };
   const count = await withTimeLimit('counting due jobs', () => c.jobs.countDocuments(filter, options));
   return toCount(count, max);
+}
+
+/** Jobs of a queue that are due later: delayed or retrying. */
+export async function countLater(c: Collections, queue: string, now: Date, max: number): Promise<Count> {
+  const filter = { status: 'SCHEDULED', queue, nextRunAt: { $gt: now } } as const;
+  const options = { hint: CLAIM_KEYS, limit: max + 1, maxTimeMS: MAX_QUERY_MS };
+  return toCount(await withTimeLimit('counting jobs', () => c.jobs.countDocuments(filter, options)), max);
 }
 
 /** All stored jobs, from the server's metadata. */

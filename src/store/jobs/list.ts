@@ -1,12 +1,14 @@
 import type { mongo } from 'mongoose';
 import type { JobFilterOptions } from '../../config/query-options.js';
-import type { JobDocument, JobStatus } from '../../domain/job/job.js';
+import type { JobDocument } from '../../domain/job/job.js';
+import { JOB_STATES, type JobState } from '../../domain/job/state.js';
 import { pageById, pageByTime, type PagePosition, type PageQuery } from '../pagination.js';
 import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
-import { CLAIM_KEYS, STATUS_INDEX } from '../schema/job-schemas.js';
+import { CLAIM_KEYS } from '../schema/job-schemas.js';
 import { type Count, toCount } from './counts.js';
 import { findWaitingQueues } from './due.js';
+import { inState, STATE_LISTS } from './state-query.js';
 
 export interface JobFilter extends JobFilterOptions {
   /** Excludes newer jobs, so that paging through a growing list ends. */
@@ -16,97 +18,90 @@ export interface JobFilter extends JobFilterOptions {
 /** Payloads and results may be large. */
 const LIST_PROJECTION = { payload: 0, result: 0, 'error.stack': 0 } as const;
 
-interface TimeOrder {
-  time: 'nextRunAt' | 'createdAt' | 'queuedAt' | 'finishedAt';
-  direction: 1 | -1;
-}
-
-const FINISHED_ORDER: TimeOrder = { time: 'finishedAt', direction: -1 };
-// Not the order of the index, but there are few locked jobs to sort.
-const LOCKED_ORDER: TimeOrder = { time: 'queuedAt', direction: 1 };
-
-const ORDER_OF: Record<JobStatus, TimeOrder> = {
-  PENDING: { time: 'createdAt', direction: -1 },
-  SCHEDULED: { time: 'nextRunAt', direction: 1 },
-  QUEUED: LOCKED_ORDER,
-  RUNNING: LOCKED_ORDER,
-  COMPLETED: FINISHED_ORDER,
-  FAILED: FINISHED_ORDER,
-  CANCELLED: FINISHED_ORDER,
-};
-
 /** A filter by task type names all queues only if there are at most this many. */
 const MAX_QUEUES = 100;
 
-const ADVICE = 'narrow it with a status, a schedule or the beginning of an id';
+const ADVICE = 'narrow it with a state, a schedule or the beginning of an id';
 
 /**
- * SCHEDULED jobs in the order they are due, locked jobs with the oldest claim first, other jobs with the newest first.
- * Without a status, of one schedule, or by id prefix: by id, descending, which for generated ids means newest first.
- * Conditions that the index does not contain are checked on the documents.
+ * Jobs that are not claimed yet in the order they are due, locked jobs with the oldest claim first, other jobs with the
+ * newest first. Without a state, of one schedule, or by id prefix: by id, descending, which for generated ids means
+ * newest first. Conditions that the index does not contain are checked on the documents.
  */
 export async function listJobs(
   c: Collections,
   { filter, after, limit }: PageQuery<JobFilter>,
+  now: Date,
 ): Promise<JobDocument[]> {
   const page = async (): Promise<JobDocument[]> => {
-    const status = orderingStatus(filter);
-    const query = await toIndexedQuery(c, filter);
+    const state = orderingState(filter);
+    const query = await toIndexedQuery(c, filter, now);
     const request = { filter: query, projection: LIST_PROJECTION, limit, after } as const;
-    if (status === undefined) return pageById(c.jobs, { ...request, direction: -1, hint: { _id: 1 } });
-    const { time, direction } = ORDER_OF[status];
+    if (state === undefined) return pageById(c.jobs, { ...request, direction: -1, hint: { _id: 1 } });
+    const { index, time, direction } = STATE_LISTS[state];
     // The sizes of the queues decide whether the index by time or by queue is better: leave it to the planner.
-    const planned = status === 'SCHEDULED' && query.queue !== undefined;
-    const hint = STATUS_INDEX[status];
-    return pageByTime(c.jobs, time, { ...request, direction, ...(!planned && { hint }) });
+    const planned = isClaimable(state) && query.queue !== undefined;
+    return pageByTime(c.jobs, time, { ...request, direction, ...(!planned && { hint: index }) });
   };
   return withTimeLimit('this list of jobs', page, ADVICE);
 }
 
 /** The position of a page that ends with this job. */
 export function positionOf(filter: JobFilter, job: JobDocument): PagePosition {
-  const status = orderingStatus(filter);
-  return { at: status === undefined ? null : job[ORDER_OF[status].time], id: job._id };
+  const state = orderingState(filter);
+  return { at: state === undefined ? null : job[STATE_LISTS[state].time], id: job._id };
 }
 
 /** False if the position comes from a list in another order. */
 export function isPositionIn(filter: JobFilter, position: PagePosition): boolean {
-  return (orderingStatus(filter) === undefined) === (position.at === null);
+  return (orderingState(filter) === undefined) === (position.at === null);
 }
 
-export async function countJobs(c: Collections, filter: JobFilter, max: number): Promise<Count> {
-  const status = orderingStatus(filter);
+export async function countJobs(c: Collections, filter: JobFilter, max: number, now: Date): Promise<Count> {
+  const state = orderingState(filter);
   const count = async (): Promise<number> => {
-    const query = await toIndexedQuery(c, filter);
-    const byQueue = status === 'SCHEDULED' && query.queue !== undefined;
-    const hint = status === undefined ? { _id: 1 } : byQueue ? CLAIM_KEYS : STATUS_INDEX[status];
+    const query = await toIndexedQuery(c, filter, now);
+    const byQueue = state !== undefined && isClaimable(state) && query.queue !== undefined;
+    const hint = state === undefined ? { _id: 1 } : byQueue ? CLAIM_KEYS : STATE_LISTS[state].index;
     return c.jobs.countDocuments(query, { hint, limit: max + 1, maxTimeMS: MAX_QUERY_MS });
   };
   return toCount(await withTimeLimit('counting jobs', count, ADVICE), max);
 }
 
-/** The status whose order and index the list has; undefined if it is ordered by id. */
-function orderingStatus({ status, schedule, idPrefix }: JobFilter): JobStatus | undefined {
-  return schedule === undefined && idPrefix === undefined ? status : undefined;
+/** The state whose order and index the list has; undefined if it is ordered by id. */
+function orderingState({ state, schedule, idPrefix }: JobFilter): JobState | undefined {
+  return schedule === undefined && idPrefix === undefined ? state : undefined;
+}
+
+/** Jobs in these states are in the claim index. Retrying jobs have a smaller index of their own. */
+function isClaimable(state: JobState): boolean {
+  return JOB_STATES[state].status === 'SCHEDULED' && state !== 'retrying';
 }
 
 /** The claim index starts with the queue, so a query by task type alone also names all queues, if there are few. */
-async function toIndexedQuery(c: Collections, filter: JobFilter): Promise<mongo.Filter<JobDocument>> {
-  const query = toQuery(filter);
+async function toIndexedQuery(
+  c: Collections,
+  filter: JobFilter,
+  now: Date,
+): Promise<mongo.Filter<JobDocument>> {
+  const query = toQuery(filter, now);
   const { taskType, queue } = filter;
-  if (orderingStatus(filter) !== 'SCHEDULED' || taskType === undefined || queue !== undefined) return query;
+  const state = orderingState(filter);
+  if (state === undefined || !isClaimable(state) || taskType === undefined || queue !== undefined)
+    return query;
   const { queues, isComplete } = await findWaitingQueues(c, MAX_QUEUES, () => false);
   return isComplete ? { ...query, queue: { $in: queues } } : query;
 }
 
-function toQuery(filter: JobFilter): mongo.Filter<JobDocument> {
-  const { schedule, idPrefix, createdUntil, ...exact } = filter;
+function toQuery(filter: JobFilter, now: Date): mongo.Filter<JobDocument> {
+  const { state, schedule, idPrefix, createdUntil, ...exact } = filter;
   const ranges = [
     ...(schedule === undefined ? [] : [{ $or: [beginsWith(`${schedule}@`), beginsWith(`${schedule}+`)] }]),
     ...(idPrefix === undefined ? [] : [beginsWith(idPrefix)]),
   ];
   return {
     ...exact,
+    ...(state !== undefined && inState(state, now)),
     ...(schedule !== undefined && { schedule }),
     ...(createdUntil !== undefined && { createdAt: { $lte: createdUntil } }),
     ...(ranges.length > 0 && { $and: ranges }),

@@ -44,6 +44,7 @@ export async function recover(
         ...(recovery.transition === 'recover'
           ? { nextRunAt: recovery.nextRunAt }
           : { finishedAt: now, settledBy: sweptBy }),
+        ...(recovery.transition === 'recoverCancelled' && { cancelKind: 'cancelled' }),
         ...(recovery.transition !== 'recoverCancelled' &&
           recovery.error !== null && { error: storedError(recovery.error) }),
       },

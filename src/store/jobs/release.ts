@@ -34,7 +34,14 @@ async function releaseOwned(
   // A job whose cancellation was requested must not run again.
   const cancelled = await c.jobs.updateMany(
     { ...owned, cancelRequested: { $ne: null } },
-    { $set: { status: TRANSITIONS.stopRunning.to, ...NO_LOCK, finishedAt: now } },
+    {
+      $set: {
+        status: TRANSITIONS.stopRunning.to,
+        ...NO_LOCK,
+        cancelKind: 'cancelled',
+        finishedAt: now,
+      },
+    },
     { hint },
   );
   return released.modifiedCount + cancelled.modifiedCount;

@@ -120,11 +120,11 @@ function outcomeFields(outcome: Outcome, finishedAt: Date): Partial<JobDocument>
     case 'failed':
       return { error: storedError(outcome.error) };
     case 'skipped':
-      return { skipReason: outcome.reason };
+      return { skipReason: outcome.reason, cancelKind: 'skipped' };
     case 'snoozed':
       return { nextRunAt: outcome.until };
     case 'cancelled':
-      return { cancelRequested: { reason: outcome.reason, at: finishedAt } };
+      return { cancelRequested: { reason: outcome.reason, at: finishedAt }, cancelKind: 'cancelled' };
     case 'released':
       return {};
     default:

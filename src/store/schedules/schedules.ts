@@ -1,5 +1,7 @@
+import type { ScheduleFilter } from '../../config/method-options.js';
 import type { ScheduleDocument } from '../../domain/schedule/schedule.js';
 import { isDuplicateKey } from '../mongo-errors.js';
+import { pageById, type PageQuery } from '../pagination.js';
 import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
 
@@ -50,21 +52,14 @@ export async function findSchedules(
   );
 }
 
-export interface ScheduleQuery {
-  owner?: 'code' | 'api';
-  userId?: string;
-  taskType?: string;
-  isActive?: boolean;
-  /** Only ids after this one. */
-  after?: string;
-  limit: number;
-}
-
 /** Ordered by id. */
-export async function listSchedules(c: Collections, query: ScheduleQuery): Promise<ScheduleDocument[]> {
-  const { after, limit, ...exact } = query;
-  const filter = { ...exact, ...(after !== undefined && { _id: { $gt: after } }) };
-  return c.schedules.find(filter, { sort: { _id: 1 }, limit }).toArray();
+export async function listSchedules(
+  c: Collections,
+  query: PageQuery<ScheduleFilter>,
+): Promise<ScheduleDocument[]> {
+  return withTimeLimit('this list of schedules', () =>
+    pageById(c.schedules, { ...query, direction: 1, projection: {}, hint: { _id: 1 } }),
+  );
 }
 
 /** Ids of schedules that are defined in code but are not in `known`. */

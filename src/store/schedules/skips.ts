@@ -1,7 +1,8 @@
-import type { mongo } from 'mongoose';
 import type { SkipDocument } from '../../domain/schedule/schedule.js';
 import { rejectedWrites } from '../mongo-errors.js';
+import { pageByTime, type PageQuery } from '../pagination.js';
 import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
+import { SKIPS_INDEX } from '../schema/schedule-schemas.js';
 import type { Collections } from '../schema/collections.js';
 
 /** Records occurrences that did not become jobs; existing records stay. Returns those the server rejected, by id. */
@@ -19,17 +20,19 @@ export async function recordSkips(
 }
 
 /** Newest first. */
-export async function findSkips(c: Collections, scheduleId: string, limit: number): Promise<SkipDocument[]> {
-  return find(c, { scheduleId }, limit);
+export async function listSkips(
+  c: Collections,
+  query: PageQuery<{ scheduleId: string }>,
+): Promise<SkipDocument[]> {
+  return withTimeLimit('this list of skips', () =>
+    pageByTime(c.skips, 'at', { ...query, direction: -1, projection: {}, hint: SKIPS_INDEX }),
+  );
 }
 
 /** The last skips that begin at or before `at`; one of them may cover it. */
 export async function findSkipsAt(c: Collections, scheduleId: string, at: Date): Promise<SkipDocument[]> {
-  return find(c, { scheduleId, at: { $lte: at } }, 10);
-}
-
-function find(c: Collections, filter: mongo.Filter<SkipDocument>, limit: number): Promise<SkipDocument[]> {
+  const options = { sort: { at: -1 }, limit: 10, maxTimeMS: MAX_QUERY_MS } as const;
   return withTimeLimit('reading skips', () =>
-    c.skips.find(filter, { sort: { at: -1 }, limit, maxTimeMS: MAX_QUERY_MS }).toArray(),
+    c.skips.find({ scheduleId, at: { $lte: at } }, options).toArray(),
   );
 }

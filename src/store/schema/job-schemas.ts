@@ -1,4 +1,4 @@
-import { FINISHED_STATUSES, JOB_STATUSES, type JobStatus, LOCKED_STATUSES } from '../../domain/job/job.js';
+import { FINISHED_STATUSES, JOB_STATUSES, LOCKED_STATUSES } from '../../domain/job/job.js';
 import { date, EXPIRY_INDEX, mixed, number, optional, schemaFor, subdocument, text } from './fields.js';
 
 /** Starts with the queue: otherwise a claim would read every due job of other queues. */
@@ -7,17 +7,13 @@ export const LOCKS_INDEX = 'locks';
 export const NEXT_DUE_INDEX = 'next_due';
 /** Starts with the status, so that a query for the few failed jobs does not read the many completed ones. */
 export const FINISHED_INDEX = 'finished';
-const PENDING_INDEX = 'pending';
+/** Tells cancelled, skipped and expired jobs apart; only CANCELLED jobs pay for it. */
+export const CANCELLED_INDEX = 'cancelled';
+export const PENDING_INDEX = 'pending';
+export const RETRYING_INDEX = 'retrying';
 
-export const STATUS_INDEX: Readonly<Record<JobStatus, string>> = {
-  PENDING: PENDING_INDEX,
-  SCHEDULED: NEXT_DUE_INDEX,
-  QUEUED: LOCKS_INDEX,
-  RUNNING: LOCKS_INDEX,
-  COMPLETED: FINISHED_INDEX,
-  FAILED: FINISHED_INDEX,
-  CANCELLED: FINISHED_INDEX,
-};
+/** The condition of the index of retries; a query must repeat it to use the index. */
+export const HAS_FAILED = { $or: [{ attempts: { $gt: 0 } }, { crashes: { $gt: 0 } }] };
 
 const storedError = subdocument({
   name: text,
@@ -48,6 +44,7 @@ export const jobSchema = schemaFor('jobs', {
   held: { type: subdocument({ reason: optional.text, at: date }), default: null },
   skipReason: optional.text,
   cancelRequested: { type: subdocument({ reason: optional.text, at: date }), default: null },
+  cancelKind: optional.text,
   lockedBy: optional.text,
   lockedUntil: optional.date,
   lockToken: optional.text,
@@ -75,6 +72,14 @@ jobSchema.index({ nextRunAt: 1 }, { name: NEXT_DUE_INDEX, partialFilterExpressio
 jobSchema.index(
   { status: 1, finishedAt: 1 },
   { name: FINISHED_INDEX, partialFilterExpression: { status: { $in: [...FINISHED_STATUSES] } } },
+);
+jobSchema.index(
+  { cancelKind: 1, finishedAt: 1 },
+  { name: CANCELLED_INDEX, partialFilterExpression: { status: 'CANCELLED' } },
+);
+jobSchema.index(
+  { nextRunAt: 1 },
+  { name: RETRYING_INDEX, partialFilterExpression: { status: 'SCHEDULED', ...HAS_FAILED } },
 );
 jobSchema.index({ createdAt: 1 }, { name: PENDING_INDEX, partialFilterExpression: { status: 'PENDING' } });
 

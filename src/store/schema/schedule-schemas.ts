@@ -2,6 +2,7 @@ import { date, EXPIRY_INDEX, mixed, number, optional, schemaFor, subdocument, te
 
 export const DUE_SCHEDULES_INDEX = 'due';
 export const PENDING_SCHEDULES_INDEX = 'pending';
+export const SKIPS_INDEX = 'schedule';
 
 const boolean = { type: Boolean, required: true } as const;
 
@@ -69,5 +70,5 @@ export const skipSchema = schemaFor('skips', {
   since: date,
   expiresAt: date,
 });
-skipSchema.index({ scheduleId: 1, at: 1 }, { name: 'schedule' });
+skipSchema.index({ scheduleId: 1, at: 1 }, { name: SKIPS_INDEX });
 skipSchema.index({ expiresAt: 1 }, { name: EXPIRY_INDEX, expireAfterSeconds: 0 });
