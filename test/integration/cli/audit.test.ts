@@ -49,7 +49,7 @@ describe('the audit log of chronos', () => {
     assert.match(listed, /^WHEN +WHO +ACTION +TARGET +FILTER +COUNTS\n.* cli:ada@here +cancelJob +mail=a\n/);
     assert.match(listed, /dispatchJob +mail=a +taskType=mail\n$/);
     const page = await run('audit', 'list', '--who', 'cli:ada@here', '--limit', '1', '--json');
-    const { entries: found, next } = JSON.parse(page) as { entries: { action: string }[]; next: string };
+    const { items: found, next } = JSON.parse(page) as { items: { action: string }[]; next: string };
     assert.equal(found[0]?.action, 'holdJobs');
     assert.match(
       await run('audit', 'list', '--after', next, '--limit', '1'),
@@ -84,9 +84,9 @@ describe('the audit log of chronos', () => {
     await scheduler.dispatch('mail');
     await scheduler.cancel((await scheduler.dispatch('mail', null, { key: 'k' })).id);
     const allMail = ['--type', 'mail', '--yes'];
-    for (const verb of ['retry', 'hold', 'release', 'cancel']) await run('jobs', verb, 'mail=k');
-    for (const verb of ['hold', 'release', 'cancel']) await run('jobs', verb, ...allMail);
-    await run('jobs', 'retry', '--status', 'cancelled', ...allMail);
+    for (const verb of ['retry', 'hold', 'unhold', 'cancel']) await run('jobs', verb, 'mail=k');
+    for (const verb of ['hold', 'unhold', 'cancel']) await run('jobs', verb, ...allMail);
+    await run('jobs', 'retry', '--state', 'cancelled', ...allMail);
     await db.collections.jobs.updateMany({}, [{ $set: { status: 'FAILED', finishedAt: '$$NOW' } }]);
     await run('dead', 'retry', ...allMail);
     await run('dispatch', 'mail');

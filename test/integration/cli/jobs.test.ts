@@ -37,7 +37,7 @@ describe('chronos commands for jobs and executions', () => {
     const { good, bad, later, soon } = await createJobs();
     const [list, mail, empty, shown, shownBad, why, executions, one, dead] = await Promise.all([
       run('jobs', 'list'),
-      runJson('jobs', 'list', '--queue', 'mail', '--status', 'scheduled', '--limit', '1'),
+      runJson('jobs', 'list', '--queue', 'mail', '--limit', '1'),
       run('jobs', 'list', '--queue', 'nobody'),
       runJson('jobs', 'show', good),
       run('jobs', 'show', bad),
@@ -47,34 +47,40 @@ describe('chronos commands for jobs and executions', () => {
       runJson('dead', 'list'),
     ]);
     for (const id of [good, bad, later, soon]) assert.match(list.stdout, new RegExp(id));
-    assert.match(list.stdout, /^ID +TYPE +QUEUE +STATUS/);
+    assert.match(list.stdout, /^ID +TYPE +QUEUE +STATE/);
     assert.match(list.stdout, /\\x1b\[2J/);
     assert.match(list.stdout, /in 1h/);
     for (const { stdout, stderr } of [list, shownBad, executions, one])
       assert.doesNotMatch(stdout + stderr, ESCAPES);
     assert.equal(empty.stdout, 'No jobs.\n');
 
-    const { jobs, next } = mail as { jobs: { id: string }[]; next: string };
+    const { items, next } = mail as { items: { id: string }[]; next: string };
     assert.deepEqual(
-      jobs.map(({ id }) => id),
+      items.map(({ id }) => id),
       [soon],
     );
-    const rest = await runJson('jobs', 'list', '--queue', 'mail', '--status', 'scheduled', '--after', next);
-    assert.deepEqual(
-      (rest as { jobs: { id: string }[] }).jobs.map(({ id }) => id),
-      [later],
-    );
+    for (const [words, id] of [
+      [['--after', next], later],
+      [['--state', 'waiting'], soon],
+      [['--state', 'delayed'], later],
+    ] as const) {
+      const page = (await runJson('jobs', 'list', '--queue', 'mail', ...words)) as typeof mail;
+      assert.deepEqual(
+        (page as { items: { id: string }[] }).items.map((job) => job.id),
+        [id],
+      );
+    }
 
     const { job, executions: attempts } = shown as {
-      job: { status: string; result: unknown; payload: unknown };
+      job: { state: string; result: unknown; payload: unknown };
       executions: { log: string[] }[];
     };
-    assert.deepEqual([job.status, job.result, job.payload], ['COMPLETED', { ok: true }, { n: 1 }]);
+    assert.deepEqual([job.state, job.result, job.payload], ['completed', { ok: true }, { n: 1 }]);
     assert.match(attempts[0]?.log[0] ?? '', /halfway/);
     assert.match((why as { sentence: string }).sentence, /Not due until/);
     assert.match(executions.stdout, new RegExp(`${bad}:1`));
     assert.match(one.stdout, /\\x1b\]0;owned\\x07\\u202e/);
-    const { jobs: failed } = dead as { jobs: { id: string; error: { message: string } }[] };
+    const { items: failed } = dead as { items: { id: string; error: { message: string } }[] };
     assert.deepEqual(
       failed.map(({ id, error }) => [id, error.message]),
       [[bad, HOSTILE]],
@@ -101,22 +107,25 @@ describe('chronos commands for jobs and executions', () => {
   it('change jobs by id and report the result of each', async () => {
     const { scheduler, good, bad, later, soon } = await createJobs();
     const held = await runJson('jobs', 'hold', later, '--reason', 'not today');
-    assert.deepEqual(held, { action: 'hold', changes: [{ id: later, result: 'changed', changed: true }] });
+    assert.deepEqual(held, { action: 'hold', changes: [{ id: later, result: 'changed', state: 'held' }] });
     assert.deepEqual(
       [(await scheduler.getJob(later))?.status, (await scheduler.getJob(later))?.held?.reason],
       ['PENDING', 'not today'],
     );
-    const [released, cancelled, retried] = await Promise.all([
-      run('jobs', 'release', later),
+    const [unheld, cancelled, retried] = await Promise.all([
+      run('jobs', 'unhold', later),
       run('jobs', 'cancel', soon, good),
       runJson('jobs', 'retry', bad),
     ]);
-    assert.equal(released.code, 0);
+    assert.equal(unheld.code, 0);
     assert.equal((await scheduler.getJob(later))?.status, 'SCHEDULED');
     assert.equal(cancelled.code, 1);
-    assert.match(cancelled.stdout, new RegExp(`${soon} +changed\n${good} +COMPLETED`));
+    assert.match(
+      cancelled.stdout,
+      new RegExp(`${soon} +changed, now cancelled\n${good} +not changed: it is completed`),
+    );
     assert.deepEqual((retried as { changes: unknown[] }).changes, [
-      { id: bad, result: 'changed', changed: true },
+      { id: bad, result: 'changed', state: 'waiting' },
     ]);
     assert.equal((await scheduler.getJob(bad))?.status, 'SCHEDULED');
   });
@@ -139,7 +148,7 @@ describe('chronos commands for jobs and executions', () => {
     assert.equal((await scheduler.getJob(soon))?.status, 'SCHEDULED');
 
     assert.match((await run('jobs', 'hold', '--queue', 'mail', '--yes')).stdout, /2 of 2 jobs held\./);
-    assert.match((await run('jobs', 'release', '--queue', 'mail', '--yes')).stdout, /2 of 2 jobs released\./);
+    assert.match((await run('jobs', 'unhold', '--queue', 'mail', '--yes')).stdout, /2 of 2 jobs unheld\./);
     const cancelled = await runJson('jobs', 'cancel', '--type', 'mail', '--yes');
     assert.deepEqual(cancelled, {
       ...{ action: 'cancel', matched: 2, changed: 2, requested: 0 },
@@ -167,11 +176,11 @@ describe('chronos commands for jobs and executions', () => {
     ]);
     assert.equal(waited.code, 0);
     assert.match(waited.stderr, /Dispatched [0-9a-f]{24}[\s\S]*progress {2}50 half[\s\S]*log +.*halfway/);
-    assert.match(waited.stdout, /status +COMPLETED[\s\S]*payload +{"n":2}/);
+    assert.match(waited.stdout, /state +completed[\s\S]*payload +{"n":2}/);
     assert.equal(failed.code, 4);
-    assert.match(failed.stdout, /status +FAILED/);
-    const { job } = json as { job: { status: string; payload: { name: string } } };
-    assert.deepEqual([job.status, job.payload.name], ['COMPLETED', 'chronos-worker']);
+    assert.match(failed.stdout, /state +failed/);
+    const { job } = json as { job: { state: string; payload: { name: string } } };
+    assert.deepEqual([job.state, job.payload.name], ['completed', 'chronos-worker']);
     assert.deepEqual(later, { id: 'good=k', duplicate: false });
     assert.equal((await scheduler.getJob('good=k'))?.queue, 'slow');
     const typo = await run('dispatch', 'goood', '--json');
@@ -203,7 +212,7 @@ describe('chronos commands for jobs and executions', () => {
       .map((line) => JSON.parse(line) as { jobId: string });
     assert.deepEqual(rows.map(({ jobId }) => jobId).sort(), [good, bad].sort());
     assert.deepEqual([last.code, one.code], [0, 0]);
-    assert.match(one.stdout, /status +COMPLETED[\s\S]*halfway[\s\S]*completed +good/);
+    assert.match(one.stdout, /state +completed[\s\S]*halfway[\s\S]*completed +good/);
   });
 
   it('prune only after showing what will be removed [J14]', async () => {

@@ -57,20 +57,20 @@ describe('chronos commands that keep running', () => {
     for (const { code, stdout } of [status, top]) {
       assert.equal(code, 0);
       // The busy slots are those of the last heartbeat, which may have been during the job.
-      assert.match(stdout, /2 jobs stored, 1 due; [01] of 3 slots busy, 1 live worker\n/);
-      assert.match(stdout, /COMPLETED 1/);
-      assert.match(stdout, /^nobody +1 +\w+ +1 +0 +0 +0 +– +0$/m);
+      assert.match(stdout, /2 jobs stored, 1 waiting; [01] of 3 slots busy, 1 live worker\n/);
+      assert.match(stdout, /completed 1/);
+      assert.match(stdout, /^nobody +1 +\w+ +0 +0 +0 +0 +0 +– +0$/m);
       assert.match(stdout, /^w1 +Running +[01]\/3/m);
     }
-    const { due, totals } = JSON.parse(json.stdout) as { due: unknown; totals: Record<string, unknown> };
+    const { totals } = JSON.parse(json.stdout) as { totals: Record<string, unknown> };
     assert.deepEqual(
-      [due, totals['COMPLETED']],
+      [totals['waiting'], totals['completed']],
       [
         { count: 1, atLeast: false },
         { count: 1, atLeast: false },
       ],
     );
-    const names = (JSON.parse(queues.stdout) as { queues: { queue: string }[] }).queues.map(
+    const names = (JSON.parse(queues.stdout) as { items: { queue: string }[] }).items.map(
       ({ queue }) => queue,
     );
     assert.deepEqual(names, ['mail', 'nobody', 'other']);
@@ -176,7 +176,7 @@ describe('chronos commands that keep running', () => {
     const { seen } = terminal.stdout;
     assert.ok(seen.startsWith('\u001b[?1049h\u001b[?25l'));
     assert.ok(seen.endsWith('\u001b[?25h\u001b[?1049l'));
-    assert.ok(seen.includes('\u001b[34mSCHEDULED\u001b[0m 1'));
+    assert.ok(seen.includes('\u001b[34mwaiting\u001b[0m 1'));
     assert.ok(seen.includes('\\x1b!'));
     assert.ok(!seen.includes('\u001b!'));
     const frame = seen.split('\u001b[H')[1] ?? '';

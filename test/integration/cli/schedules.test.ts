@@ -118,7 +118,7 @@ describe('chronos commands for schedules and definitions', () => {
 
   it('show the loaded definitions with rules, next times and differences, and create the due jobs [Y10] [J14]', async () => {
     const [shown, usage, none, before] = await Promise.all([
-      runJson<{ definitions: { name: string; nextRuns: string[]; stored: unknown }[] }>('show', ...handlers),
+      runJson<{ items: { name: string; nextRuns: string[]; stored: unknown }[] }>('show', ...handlers),
       runJson<{ taskTypes: string[]; definitions: string[]; options: Record<string, unknown> }>(
         'usage',
         ...handlers,
@@ -127,7 +127,7 @@ describe('chronos commands for schedules and definitions', () => {
       run('schedules', 'diff', ...handlers),
     ]);
     assert.deepEqual(
-      shown.definitions.map(({ name, nextRuns, stored }) => [name, nextRuns.length, stored]),
+      shown.items.map(({ name, nextRuns, stored }) => [name, nextRuns.length, stored]),
       [
         ['good', 3, null],
         ['queued', 3, null],

@@ -36,7 +36,7 @@ describe('chronos usage, settings and exit codes', () => {
     for (const group of Object.keys(GROUPS)) assert.match(main.stdout, new RegExp(`^ {2}${group} `, 'm'));
     assert.match(
       list.stdout,
-      /--status <status>[\s\S]*Global Options:[\s\S]*--json[\s\S]*Examples:\n {2}\$ chronos jobs list/,
+      /--state <state>[\s\S]*Global Options:[\s\S]*--json[\s\S]*Examples:\n {2}\$ chronos jobs list/,
     );
     assert.match(page.stdout, /chronos schedules add \[options\] <taskType>/);
     assert.deepEqual(JSON.parse(exitCodes.stdout), { exitCodes: EXIT_CODES });
@@ -46,23 +46,23 @@ describe('chronos usage, settings and exit codes', () => {
 
   it('a wrong command or option exits with 2 and suggests the right one', async () => {
     const wrong = (...words: string[]) => runChronosInProcess(words, { MONGODB_URI: db.uri });
-    const [command, sub, option, status, help, group, missing, limit, between] = await Promise.all([
+    const [command, sub, option, state, help, group, missing, limit, between] = await Promise.all([
       runChronos(['statsu'], { MONGODB_URI: db.uri }),
       wrong('jobs', 'lst'),
       wrong('jobs', 'list', '--quue', 'mail'),
-      wrong('jobs', 'list', '--status', 'runnin'),
+      wrong('jobs', 'list', '--state', 'runnin'),
       wrong('help', 'jbos'),
       wrong('jobs'),
       wrong('dispatch'),
       wrong('jobs', 'list', '--limit', '1000'),
       wrong('schedules', 'preview', '--every', '1h', '--between', '9-17'),
     ]);
-    for (const { code } of [command, sub, option, status, help, group, missing, limit, between])
+    for (const { code } of [command, sub, option, state, help, group, missing, limit, between])
       assert.equal(code, 2);
     assert.match(command.stderr, /unknown command 'statsu'\n\(Did you mean status\?\)/);
     assert.match(sub.stderr, /Did you mean list\?/);
     assert.match(option.stderr, /Did you mean --queue\?/);
-    assert.match(status.stderr, /did you mean 'RUNNING'/);
+    assert.match(state.stderr, /did you mean 'running'/);
     assert.match(help.stderr, /did you mean 'jobs'/);
     assert.match(group.stderr, /Usage: chronos jobs/);
     assert.match(

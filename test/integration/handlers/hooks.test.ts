@@ -144,7 +144,7 @@ describe('hooks', () => {
     const { scheduler } = manualScheduler(database);
     const { work, calls } = recordingDefinition(scheduler, () => 1);
     const handle = await work.delay('1h').dispatch();
-    assert.deepEqual((await handle.cancel()).answer, 'cancelled');
+    assert.deepEqual(await handle.cancel(), { result: 'changed', state: 'cancelled' });
     await scheduler.run();
     assert.deepEqual(calls, []);
   });

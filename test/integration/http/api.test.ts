@@ -69,17 +69,21 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     assert.deepEqual(again, { id, duplicate: true });
     const params = { id };
     assert.deepEqual((await done('showJob', { params })).job.payload, { a: [1, null] });
-    assert.equal((await done('explainJob', { params })).status, 'SCHEDULED');
-    assert.equal((await done('holdJob', { params, body: { reason: 'wait' } })).answer, 'held');
+    assert.equal((await done('explainJob', { params })).state, 'delayed');
+    const held = await done('holdJob', { params, body: { reason: 'wait' } });
+    assert.deepEqual(held, { id, result: 'changed', state: 'held' });
     assert.equal((await done('showJob', { params })).job.held.reason, 'wait');
-    assert.equal((await done('releaseJob', { params })).answer, 'released');
-    assert.equal((await done('cancelJob', { params, body: { reason: 'no' } })).answer, 'cancelled');
-    assert.equal((await done('retryJob', { params })).answer, 'retried');
+    assert.equal((await done('unholdJob', { params })).state, 'delayed');
+    const moved = await done('rescheduleJob', { params, body: { at: '2030-01-01' } });
+    assert.deepEqual(moved, { id, result: 'changed', state: 'delayed' });
+    assert.equal((await done('showJob', { params })).job.nextRunAt, '2030-01-01T00:00:00.000Z');
+    assert.equal((await done('cancelJob', { params, body: { reason: 'no' } })).state, 'cancelled');
+    assert.equal((await done('retryJob', { params })).state, 'waiting');
     await (await scheduler.dispatch('works', null, { key: 'a/b?c' })).wait();
 
-    assert.equal((await done('listJobs', { query: { status: 'COMPLETED', limit: 5 } })).jobs[0]?.id, id);
-    assert.equal((await done('listDead', { query: { taskType: 'fails' } })).jobs[0]?.id, dead.id);
-    const { executions } = await done('listExecutions', { query: { jobId: dead.id } });
+    assert.equal((await done('listJobs', { query: { state: 'completed', limit: 5 } })).items[0]?.id, id);
+    assert.equal((await done('listDead', { query: { taskType: 'fails' } })).items[0]?.id, dead.id);
+    const { items: executions } = await done('listExecutions', { query: { jobId: dead.id } });
     assert.equal(executions[0]?.outcome, 'failed');
     assert.equal((await done('showExecution', { params: { id: executions[0]?.id ?? '' } })).jobId, dead.id);
 
@@ -91,9 +95,9 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     for (const n of [1, 2, 3]) await scheduler.dispatch('works', { n }, { queue: 'mail', delay: '1h' });
     const filter = { queue: 'mail' };
     assert.equal((await done('holdJobs', { body: { filter, reason: 'later' } })).outcome.changed, 3);
-    assert.equal((await done('releaseJobs', { body: { filter } })).outcome.changed, 3);
+    assert.equal((await done('unholdJobs', { body: { filter } })).outcome.changed, 3);
     assert.equal((await done('cancelJobs', { body: { filter } })).outcome.changed, 3);
-    const retried = await done('retryJobs', { body: { filter: { ...filter, status: 'CANCELLED' } } });
+    const retried = await done('retryJobs', { body: { filter: { ...filter, state: 'cancelled' } } });
     assert.equal(retried.outcome.changed, 3);
 
     const schedule = { params: { id: 'a digest' } };
@@ -122,23 +126,23 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     const { paused } = await done('showSchedule', schedule);
     assert.match(paused.by, /^operate:[0-9a-f]{8}$/);
     await done('resumeSchedule', schedule);
-    assert.match((await done('triggerSchedule', schedule)).jobId, /^a digest!/);
+    assert.match((await done('triggerSchedule', schedule)).jobId, /^a digest\+/);
     const now = new Date();
     const body = { from: new Date(now.getTime() - 7_200_000).toISOString(), to: now.toISOString() };
     assert.equal((await done('backfillSchedule', { ...schedule, body })).existing, 0);
     await done('listSkips', { ...schedule, query: { limit: 5 } });
     const first = await done('listSchedules', { query: { limit: 1 } });
     const second = await done('listSchedules', { query: { limit: 200, after: first.next ?? '' } });
-    assert.equal(first.schedules.length + second.schedules.length, 3);
+    assert.equal(first.items.length + second.items.length, 3);
     assert.equal(second.next, null);
     assert.deepEqual(await done('removeSchedule', schedule), { id: 'a digest' });
     const { differences } = await done('diffSchedules');
     assert.deepEqual(differences, [{ name: 'nightly', state: 'same', changes: [] }]);
-    assert.equal((await done('listDefinitions')).definitions[0]?.name, 'nightly');
+    assert.equal((await done('listDefinitions')).items[0]?.name, 'nightly');
 
     assert.equal((await done('readStatus')).workers.length, 1);
-    assert.ok((await done('listQueues')).queues.some(({ queue }) => queue === 'mail'));
-    assert.equal((await done('listWorkers')).workers[0]?.isLive, true);
+    assert.ok((await done('listQueues')).items.some(({ queue }) => queue === 'mail'));
+    assert.equal((await done('listWorkers')).items[0]?.isLive, true);
     assert.ok((await done('examine')).findings.length >= 10);
     const { options } = await done('readConfiguration');
     assert.ok(!('uri' in options));
@@ -148,7 +152,7 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     });
     await done('collect');
     const audit = await done('listAudit', { query: { limit: 200 } });
-    assert.ok(audit.entries.length > 30);
+    assert.ok(audit.items.length > 30);
     await done('isAlive');
     await done('isReady');
     await done('readMetrics');
@@ -174,7 +178,7 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
       assert.equal(body.type, `urn:chronos:problem:${code}`);
       assert.equal(headers.get('x-request-id'), body.requestId);
     };
-    for (const operationId of ['showJob', 'explainJob', 'cancelJob', 'retryJob', 'holdJob', 'releaseJob'])
+    for (const operationId of ['showJob', 'explainJob', 'cancelJob', 'retryJob', 'holdJob', 'unholdJob'])
       await expectProblem(404, 'JOB_NOT_FOUND', operationId, nothing);
     for (const operationId of [
       'showSchedule',
@@ -199,7 +203,7 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     const id = await failed();
     await expectProblem(409, 'WRONG_STATE', 'cancelJob', { params: { id } });
     await expectProblem(409, 'WRONG_STATE', 'holdJob', { params: { id } });
-    await expectProblem(409, 'WRONG_STATE', 'releaseJob', { params: { id } });
+    await expectProblem(409, 'WRONG_STATE', 'unholdJob', { params: { id } });
     await api.succeed('retryJob', { params: { id } });
     await expectProblem(409, 'WRONG_STATE', 'retryJob', { params: { id } });
     await api.succeed('collect');
@@ -268,9 +272,9 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     for (let n = 0; n < 5; n++) await scheduler.dispatch('works', { n }, { delay: '1h' });
     const seen: string[] = [];
     for (let after: string | null = ''; after !== null;) {
-      const query = { status: 'SCHEDULED', limit: 2, ...(after !== '' && { after }) };
+      const query = { state: 'delayed', limit: 2, ...(after !== '' && { after }) };
       const page: ResponseBody = await api.succeed('listJobs', { query });
-      seen.push(...page.jobs.map(({ id }) => id));
+      seen.push(...page.items.map(({ id }) => id));
       after = page.next;
     }
     assert.equal(new Set(seen).size, 5);

@@ -9,6 +9,8 @@ import { abortReason, throwing } from '../../support/handlers/recording-definiti
 import { START } from '../../support/instants.js';
 import { waitUntil } from '../../support/wait-until.js';
 
+const CANCELLED = { result: 'changed', state: 'cancelled' };
+
 describe('cancelling a job', () => {
   const database = useSharedDatabase();
 
@@ -19,7 +21,7 @@ describe('cancelling a job', () => {
       const job = aJob({ status, fence: 3 });
       await database.collections.jobs.insertOne(job);
       const cancelled = nextEvent(scheduler, 'job:cancelled');
-      assert.equal((await scheduler.cancel(job._id, 'enough')).answer, 'cancelled');
+      assert.deepEqual(await scheduler.cancel(job._id, 'enough'), CANCELLED);
       assert.deepEqual(await cancelled, { jobId: job._id, taskType: 'work', reason: 'enough' });
       assert.equal(await scheduler.run(), 0);
       const stored = await database.collections.jobs.findOne({ _id: job._id });
@@ -43,7 +45,7 @@ describe('cancelling a job', () => {
     const handle = await scheduler.dispatch('work');
     const pass = scheduler.run();
     await started;
-    assert.deepEqual(await handle.cancel('enough'), { answer: 'requested' });
+    assert.deepEqual(await handle.cancel('enough'), { result: 'requested', state: 'running' });
     await pass;
     assert.equal(reason?.message, 'enough');
     assert.equal((await cancelled).reason, 'enough');
@@ -64,19 +66,19 @@ describe('cancelling a job', () => {
     const { id } = await other.dispatch('work');
     await owner.start();
     await started;
-    assert.deepEqual(await other.cancel(id, 'enough'), { answer: 'requested' });
+    assert.deepEqual(await other.cancel(id, 'enough'), { result: 'requested', state: 'running' });
     assert.equal((await cancelled).reason, 'enough');
     const job = await other.getJob(id);
     assert.deepEqual([job?.status, job?.result], ['CANCELLED', null]);
-    assert.deepEqual(await other.cancel(id), { answer: 'alreadyFinished', status: 'CANCELLED' });
+    assert.deepEqual(await other.cancel(id), { result: 'refused', state: 'cancelled' });
   });
 
   it('twice keeps the first reason', async () => {
     const { scheduler, clock } = manualScheduler(database);
     const other = database.scheduler({ clock });
     scheduler.registerHandler('work', async (_, job) => {
-      assert.deepEqual(await other.cancel(job.id, 'first'), { answer: 'requested' });
-      assert.deepEqual(await other.cancel(job.id, 'second'), { answer: 'requested' });
+      assert.deepEqual(await other.cancel(job.id, 'first'), { result: 'requested', state: 'running' });
+      assert.deepEqual(await other.cancel(job.id, 'second'), { result: 'requested', state: 'running' });
       throw new Error('broken');
     });
     const cancelled = nextEvent(scheduler, 'job:cancelled');
@@ -89,7 +91,7 @@ describe('cancelling a job', () => {
     const { scheduler, clock } = manualScheduler(database);
     const other = database.scheduler({ clock });
     scheduler.registerHandler('work', async (_, job) => {
-      assert.deepEqual(await other.cancel(job.id), { answer: 'requested' });
+      assert.deepEqual(await other.cancel(job.id), { result: 'requested', state: 'running' });
       return 'done';
     });
     const { id } = await scheduler.dispatch('work');
@@ -128,7 +130,7 @@ describe('cancelling a job', () => {
     scheduler.registerHandler('work', throwing(new Error('broken')));
     const handle = await scheduler.dispatch('work', null, { retries: { base: '1s', jitter: 'none' } });
     await scheduler.run();
-    assert.equal((await handle.cancel()).answer, 'cancelled');
+    assert.deepEqual(await handle.cancel(), CANCELLED);
     clock.advance(10_000);
     assert.equal(await scheduler.run(), 0);
     const job = await scheduler.getJob(handle.id);
@@ -140,10 +142,13 @@ describe('cancelling a job', () => {
     for (const status of ['COMPLETED', 'FAILED', 'CANCELLED'] as const) {
       const job = aJob({ status });
       await database.collections.jobs.insertOne(job);
-      assert.deepEqual(await scheduler.cancel(job._id), { answer: 'alreadyFinished', status });
+      assert.deepEqual(await scheduler.cancel(job._id), {
+        result: 'refused',
+        state: status.toLowerCase(),
+      });
       assert.deepEqual(await database.collections.jobs.findOne({ _id: job._id }), job);
     }
-    assert.deepEqual(await scheduler.cancel('unknown'), { answer: 'notFound' });
+    assert.deepEqual(await scheduler.cancel('unknown'), { result: 'notFound', state: null });
   });
 
   it('removes a prefetched job, and the jobs next to it run', async () => {
@@ -165,7 +170,7 @@ describe('cancelling a job', () => {
     await waitUntil('the last jobs are prefetched', async () =>
       (await statuses()).every((status) => status === 'QUEUED'),
     );
-    assert.equal((await last[1]!.cancel()).answer, 'cancelled');
+    assert.deepEqual(await last[1]!.cancel(), CANCELLED);
     release();
     await completed;
     assert.deepEqual(await statuses(), ['COMPLETED', 'CANCELLED', 'COMPLETED']);

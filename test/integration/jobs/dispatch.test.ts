@@ -92,28 +92,36 @@ describe('dispatch()', () => {
       const { scheduler, clock } = manualScheduler(database);
       scheduler.registerHandler('work', () => undefined);
       const handle = await scheduler.dispatch('work');
-      assert.deepEqual(await handle.delay('10s'), { moved: true, nextRunAt: timeAfter(10_000) });
+      const delayed = { result: 'changed', state: 'delayed' };
+      assert.deepEqual(await handle.delay('10s'), delayed);
+      assert.deepEqual(await dueAt(scheduler, handle.id), timeAfter(10_000));
       assert.equal(await scheduler.run(), 0);
-      assert.deepEqual(await handle.at('2026-01-01 00:00:20'), { moved: true, nextRunAt: timeAfter(20_000) });
+      assert.deepEqual(await handle.at('2026-01-01 00:00:20'), delayed);
+      assert.deepEqual(await dueAt(scheduler, handle.id), timeAfter(20_000));
       clock.advance(10_000);
       assert.equal(await scheduler.run(), 0);
-      assert.deepEqual(await handle.at(clock.now()), { moved: true, nextRunAt: timeAfter(10_000) });
+      assert.deepEqual(await handle.at(clock.now()), { result: 'changed', state: 'waiting' });
       assert.equal(await scheduler.run(), 1);
-      assert.deepEqual(await handle.delay('1s'), { moved: false, status: 'COMPLETED' });
+      assert.deepEqual(await handle.delay('1s'), { result: 'refused', state: 'completed' });
     });
 
-    it('cannot be changed after a worker has claimed the job, and the result has its status [J7]', async () => {
+    it('cannot be changed after a worker has claimed the job, and the result has its state [J7]', async () => {
       const { scheduler } = manualScheduler(database);
       const handle = await scheduler.dispatch('work', null, { key: 'k' });
-      for (const status of ['QUEUED', 'RUNNING', 'FAILED', 'CANCELLED'] as const) {
+      for (const [status, state] of [
+        ['QUEUED', 'prefetched'],
+        ['RUNNING', 'running'],
+        ['FAILED', 'failed'],
+        ['CANCELLED', 'cancelled'],
+      ] as const) {
         const job = aJob({ _id: handle.id, status });
         await database.collections.jobs.replaceOne({ _id: handle.id }, job);
-        assert.deepEqual(await handle.at(timeAfter(1)), { moved: false, status });
-        assert.deepEqual(await handle.delay(1), { moved: false, status });
+        assert.deepEqual(await handle.at(timeAfter(1)), { result: 'refused', state });
+        assert.deepEqual(await handle.delay(1), { result: 'refused', state });
         assert.deepEqual(await database.collections.jobs.findOne({ _id: handle.id }), job);
       }
       await database.collections.jobs.deleteOne({ _id: handle.id });
-      assert.deepEqual(await handle.delay(1), { moved: false, status: null });
+      assert.deepEqual(await handle.delay(1), { result: 'notFound', state: null });
     });
 
     it('without a time zone is in the time zone of the scheduler', async () => {

@@ -11,19 +11,19 @@ describe('hold() and unhold()', () => {
     const { scheduler } = manualScheduler(database);
     scheduler.registerHandler('work', () => undefined);
     const { id } = await scheduler.dispatch('work');
-    assert.deepEqual(await scheduler.hold(id, 'needs a check'), { changed: true });
+    assert.deepEqual(await scheduler.hold(id, 'needs a check'), { result: 'changed', state: 'held' });
     assert.equal(await scheduler.run(), 0);
     const held = await scheduler.getJob(id);
     assert.deepEqual([held?.status, held?.held], ['PENDING', { reason: 'needs a check', at: START }]);
-    assert.deepEqual(await scheduler.hold(id), { changed: false, status: 'PENDING' });
-    assert.deepEqual(await scheduler.unhold(id), { changed: true });
+    assert.deepEqual(await scheduler.hold(id), { result: 'refused', state: 'held' });
+    assert.deepEqual(await scheduler.unhold(id), { result: 'changed', state: 'waiting' });
     assert.equal(await scheduler.run(), 1);
     const job = await scheduler.getJob(id);
     assert.deepEqual([job?.status, job?.held, job?.fence], ['COMPLETED', null, 1]);
-    assert.deepEqual(await scheduler.unhold(id), { changed: false, status: 'COMPLETED' });
+    assert.deepEqual(await scheduler.unhold(id), { result: 'refused', state: 'completed' });
   });
 
-  it('release a job that was dispatched on hold [C4]', async () => {
+  it('let a job run that was dispatched on hold [C4]', async () => {
     const { scheduler } = manualScheduler(database);
     scheduler.registerHandler('work', () => undefined);
     const { id } = await scheduler.dispatch('work', null, { hold: true });
@@ -35,14 +35,18 @@ describe('hold() and unhold()', () => {
 
   it('change only jobs that are waiting', async () => {
     const { scheduler } = manualScheduler(database);
-    for (const status of ['QUEUED', 'RUNNING', 'FAILED'] as const) {
+    for (const [status, state] of [
+      ['QUEUED', 'prefetched'],
+      ['RUNNING', 'running'],
+      ['FAILED', 'failed'],
+    ] as const) {
       const job = aJob({ status });
       await database.collections.jobs.insertOne(job);
-      assert.deepEqual(await scheduler.hold(job._id), { changed: false, status });
+      assert.deepEqual(await scheduler.hold(job._id), { result: 'refused', state });
       assert.deepEqual(await database.collections.jobs.findOne({ _id: job._id }), job);
     }
-    assert.deepEqual(await scheduler.hold('nobody'), { changed: false, status: null });
-    assert.deepEqual(await scheduler.unhold('nobody'), { changed: false, status: null });
+    assert.deepEqual(await scheduler.hold('nobody'), { result: 'notFound', state: null });
+    assert.deepEqual(await scheduler.unhold('nobody'), { result: 'notFound', state: null });
   });
 });
 
@@ -66,10 +70,10 @@ describe('retrying a finished job', () => {
       });
       await database.collections.jobs.insertOne(job);
       clock.advance(1000);
-      assert.deepEqual(await scheduler.retry(job._id), { retried: true });
+      assert.deepEqual(await scheduler.retry(job._id), { result: 'changed', state: 'waiting' });
       const waiting = await scheduler.getJob(job._id);
       assert.deepEqual(
-        [waiting?.status, waiting?.attempts, waiting?.crashes, waiting?.abandoned, waiting?.fence],
+        [waiting?.status, waiting?.attempts, waiting?.crashes, waiting?.lostWhileQueued, waiting?.fence],
         ['SCHEDULED', 0, 0, 0, 6],
       );
       assert.deepEqual(
@@ -83,14 +87,19 @@ describe('retrying a finished job', () => {
     });
   }
 
-  it('does nothing to a job that is not finished, and returns its status [C4]', async () => {
+  it('does nothing to a job that is not finished, and returns its state [C4]', async () => {
     const { scheduler } = manualScheduler(database);
-    for (const status of ['PENDING', 'SCHEDULED', 'QUEUED', 'RUNNING'] as const) {
+    for (const [status, state] of [
+      ['PENDING', 'held'],
+      ['SCHEDULED', 'waiting'],
+      ['QUEUED', 'prefetched'],
+      ['RUNNING', 'running'],
+    ] as const) {
       const job = aJob({ status });
       await database.collections.jobs.insertOne(job);
-      assert.deepEqual(await scheduler.retry(job._id), { retried: false, status });
+      assert.deepEqual(await scheduler.retry(job._id), { result: 'refused', state });
       assert.deepEqual(await database.collections.jobs.findOne({ _id: job._id }), job);
     }
-    assert.deepEqual(await scheduler.retry('nobody'), { retried: false, status: null });
+    assert.deepEqual(await scheduler.retry('nobody'), { result: 'notFound', state: null });
   });
 });

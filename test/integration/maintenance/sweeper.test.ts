@@ -70,7 +70,7 @@ describe('Sweeper', () => {
     const [row, ...others] = await scheduler.getExecutions(job._id);
     assert.deepEqual(others, []);
     assert.deepEqual(
-      [row?._id, row?.outcome, row?.workerId, row?.attempt, row?.fence, row?.error?.code],
+      [row?.id, row?.outcome, row?.workerId, row?.attempt, row?.fence, row?.error?.code],
       [`${job._id}:4`, 'crashed', 'a dead worker', 1, 4, 'JOB_CRASHED'],
     );
     assert.deepEqual([row?.startedAt, row?.finishedAt, row?.duration], [timeAfter(-60_000), START, 60_000]);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { DEFAULTS } from '../../../src/config/options.js';
 import { createStore } from '../../../src/store/store.js';
 import type { BulkProgress } from '../../../src/index.js';
 import { JobActions } from '../../../src/jobs/job-actions.js';
@@ -40,11 +41,11 @@ describe('bulk operations', () => {
       count: 450,
       atLeast: false,
     });
-    const answer = await operations.retryDead(
+    const change = await operations.retryDead(
       { taskType: 'mail' },
       { onProgress: (so) => progress.push(so) },
     );
-    assert.deepEqual(answer, { matched: 450, changed: 450, ...untouched });
+    assert.deepEqual(change, { matched: 450, changed: 450, ...untouched });
     assert.deepEqual(
       progress.map(({ matched, changed }) => [matched, changed]),
       [
@@ -69,7 +70,7 @@ describe('bulk operations', () => {
     scheduler.registerHandler('work', () => 'done');
     const dead = aJob({ status: 'FAILED' });
     await database.collections.jobs.insertOne(dead);
-    assert.deepEqual(await scheduler.retry(dead._id), { retried: true });
+    assert.deepEqual(await scheduler.retry(dead._id), { result: 'changed', state: 'waiting' });
     assert.equal(await scheduler.run(), 1);
     assert.deepEqual(await statuses(), { COMPLETED: 1 });
   });
@@ -80,8 +81,8 @@ describe('bulk operations', () => {
     await database.collections.jobs.insertMany(jobs);
     const overtaken = {
       ...store,
-      listJobs: async (query: Parameters<typeof store.listJobs>[0]) => {
-        const found = await store.listJobs(query);
+      listJobs: async (...query: Parameters<typeof store.listJobs>) => {
+        const found = await store.listJobs(...query);
         await database.collections.jobs.updateOne(
           { _id: jobs[0]?._id ?? '' },
           { $set: { status: 'COMPLETED' } },
@@ -92,10 +93,17 @@ describe('bulk operations', () => {
     };
     const engine = { wake: () => undefined, cancelLocal: () => undefined };
     const deps = { store: overtaken, clock: new ManualClock(), events: new EventBus('worker') };
-    assert.deepEqual(await changeMany({ ...deps, jobs: new JobActions({ ...deps, engine }) }, 'retry', {}), {
-      ...{ matched: 3, changed: 1, requested: 0, isAborted: false },
-      refused: { COMPLETED: 1, notFound: 1 },
-    });
+    assert.deepEqual(
+      await changeMany(
+        { ...deps, jobs: new JobActions({ ...deps, engine, options: DEFAULTS }) },
+        'retry',
+        {},
+      ),
+      {
+        ...{ matched: 3, changed: 1, requested: 0, isAborted: false },
+        refused: { completed: 1, notFound: 1 },
+      },
+    );
     assert.deepEqual(await statuses(), { COMPLETED: 1, SCHEDULED: 1 });
   });
 
@@ -123,8 +131,8 @@ describe('bulk operations', () => {
       count: 4,
       atLeast: false,
     });
-    const answer = await operations.cancelJobs({ queue: 'default' }, { reason: 'a mistake' });
-    assert.deepEqual(answer, { matched: 4, changed: 4, requested: 1, refused: {}, isAborted: false });
+    const change = await operations.cancelJobs({ queue: 'default' }, { reason: 'a mistake' });
+    assert.deepEqual(change, { matched: 4, changed: 4, requested: 1, refused: {}, isAborted: false });
     assert.match(await ended.promise, /a mistake/);
     await pass;
     assert.deepEqual(await statuses(), { CANCELLED: 4, SCHEDULED: 1, FAILED: 1 });
@@ -138,7 +146,7 @@ describe('bulk operations', () => {
     assert.equal((await operations.holdJobs({}, { reason: 'moving' })).changed, 2);
     assert.deepEqual(await statuses(), { PENDING: 2, RUNNING: 1 });
     assert.equal((await database.collections.jobs.findOne({ status: 'PENDING' }))?.held?.reason, 'moving');
-    assert.equal((await operations.releaseJobs({ taskType: 'work' })).changed, 2);
+    assert.equal((await operations.unholdJobs({ taskType: 'work' })).changed, 2);
     assert.deepEqual(await statuses(), { SCHEDULED: 2, RUNNING: 1 });
   });
 
@@ -148,8 +156,8 @@ describe('bulk operations', () => {
     const { operations } = scheduler;
     const stop = new AbortController();
     const options = { signal: stop.signal, onProgress: () => stop.abort() };
-    const answer = await operations.holdJobs({}, options);
-    assert.deepEqual([answer.changed, answer.isAborted], [200, true]);
+    const change = await operations.holdJobs({}, options);
+    assert.deepEqual([change.changed, change.isAborted], [200, true]);
     assert.deepEqual(await statuses(), { PENDING: 200, SCHEDULED: 300 });
     assert.equal((await operations.holdJobs({})).changed, 300);
   });
@@ -172,23 +180,20 @@ describe('bulk operations', () => {
     const onProgress = (): void => clock.advance(1);
     const late = aJob({ createdAt: timeAfter(1), nextRunAt: timeAfter(1) });
     await database.collections.jobs.insertOne(late);
-    const answer = await scheduler.operations.cancelJobs({}, { onProgress });
-    assert.equal(answer.changed, 250);
+    const change = await scheduler.operations.cancelJobs({}, { onProgress });
+    assert.equal(change.changed, 250);
     assert.equal((await database.collections.jobs.findOne({ _id: late._id }))?.status, 'SCHEDULED');
   });
 
   it('reject what they cannot do', async () => {
     const { operations } = manualScheduler(database).scheduler;
     for (const [wrong, message] of [
-      [() => operations.retryJobs({ status: 'RUNNING' }), /COMPLETED, FAILED, CANCELLED/],
-      [() => operations.holdJobs({ status: 'FAILED' }), /SCHEDULED/],
+      [() => operations.retryJobs({ state: 'running' }), /failed, completed, cancelled, skipped, expired/],
+      [() => operations.holdJobs({ state: 'failed' }), /delayed, retrying, waiting/],
       [() => operations.cancelJobs({ queue: { $ne: '' } } as object), /queue must be a string/],
       [() => operations.cancelJobs({ limit: 3 } as object), /limit is not an option/],
       [() => operations.cancelJobs({}, { reason: 7 as never }), /reason must be a string/],
-      [
-        () => operations.countMatching({ status: 'FAILED' }, 'cancel'),
-        /cancelJobs\(\): status must be one of/,
-      ],
+      [() => operations.countMatching({ state: 'failed' }, 'cancel'), /cancelJobs\(\): state must be one of/],
     ] as const) {
       await assert.rejects(wrong, { code: 'INVALID_ARGUMENT', message });
     }
@@ -207,7 +212,7 @@ describe('the audit log', () => {
     }
     const entry = await operations.audit({
       ...{ who: 'bob', action: 'jobs.retry', requestId: 'r1' },
-      ...{ filter: { status: 'FAILED' }, counts: { matched: 3, changed: 2 } },
+      ...{ filter: { state: 'failed' }, counts: { matched: 3, changed: 2 } },
     });
     assert.deepEqual(entry, {
       ...{
@@ -218,13 +223,13 @@ describe('the audit log', () => {
         target: null,
         requestId: 'r1',
       },
-      ...{ filter: { status: 'FAILED' }, counts: { matched: 3, changed: 2 } },
+      ...{ filter: { state: 'failed' }, counts: { matched: 3, changed: 2 } },
     });
     const pages: string[][] = [];
     let next: string | null = null;
     do {
       const page = await operations.listAudit({ limit: 4, ...(next !== null && { after: next }) });
-      pages.push(page.entries.map(({ target }) => target ?? 'filter'));
+      pages.push(page.items.map(({ target }) => target ?? 'filter'));
       next = page.next;
     } while (next !== null);
     assert.deepEqual(pages, [
@@ -234,7 +239,7 @@ describe('the audit log', () => {
     const byBob = await operations.listAudit({ who: 'bob' });
     const ofOne = await operations.listAudit({ target: 'job-3', who: 'ada' });
     assert.deepEqual(
-      [byBob, ofOne].map(({ entries }) => entries.map(({ target }) => target)),
+      [byBob, ofOne].map(({ items }) => items.map(({ target }) => target)),
       [[null], ['job-3']],
     );
     const stored = await database.collections.audit.findOne({ who: 'bob' });

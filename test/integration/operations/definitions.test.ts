@@ -15,7 +15,9 @@ describe('operations.definitions', () => {
       .schedule('elsewhere', () => undefined)
       .hourly()
       .environments('production');
-    const [nightly, elsewhere] = await scheduler.operations.listDefinitions();
+    const { items, next } = await scheduler.operations.listDefinitions();
+    assert.equal(next, null);
+    const [nightly, elsewhere] = items;
     assert.deepEqual(
       [nightly?.name, nightly?.runs.label, nightly?.queue, nightly?.isServed, nightly?.stored],
       ['nightly', 'report', 'reports', true, null],
@@ -28,7 +30,7 @@ describe('operations.definitions', () => {
     assert.deepEqual([elsewhere?.name, elsewhere?.isServed], ['elsewhere', false]);
     await scheduler.operations.collect();
     await scheduler.pauseSchedule('nightly', { by: 'ada' });
-    const [paused] = await scheduler.operations.listDefinitions();
+    const [paused] = (await scheduler.operations.listDefinitions()).items;
     assert.deepEqual([paused?.stored?.isActive, paused?.stored?.paused?.by], [false, 'ada']);
   });
 

@@ -70,7 +70,7 @@ describe('doctor', () => {
     const { scheduler } = manualScheduler(database);
     await database.connection.dropDatabase();
     const { queues, stored } = await scheduler.operations.status();
-    assert.deepEqual([queues, stored, (await scheduler.operations.listJobs()).jobs], [[], 0, []]);
+    assert.deepEqual([queues, stored, (await scheduler.operations.listJobs()).items], [[], 0, []]);
     const found = await problems(scheduler);
     assert.deepEqual(Object.keys(found), ['indexes', 'validators', 'expiry', 'workersAlive']);
     assert.equal((await database.connection.db?.listCollections().toArray())?.length, 0);

@@ -39,7 +39,7 @@ describe('explain', () => {
     const pass = scheduler.run();
     await started.promise;
     const running = await operations.explainJob(id);
-    assert.deepEqual([running?.status, running?.gate], ['RUNNING', 'running']);
+    assert.deepEqual([running?.state, running?.gate], ['running', 'running']);
     assert.match(
       running?.sentence ?? '',
       new RegExp(`worker ${scheduler.workerId} since .*progress 40: halfway`),
@@ -96,9 +96,9 @@ describe('explain', () => {
     await database.collections.schedules.insertOne(aSchedule({ pending: 'nothing' as never }), {
       bypassDocumentValidation: true,
     });
-    for (const id of [`s@${timeAfter(3_600_000).toISOString()}`, 's!asked']) {
+    for (const id of [`s@${timeAfter(3_600_000).toISOString()}`, 's+asked']) {
       const explanation = await operations.explainJob(id);
-      assert.deepEqual([explanation?.gate, explanation?.status], ['unreadableSchedule', null]);
+      assert.deepEqual([explanation?.gate, explanation?.state], ['unreadableSchedule', null]);
       assert.match(explanation?.sentence ?? '', /schedule 's' is malformed: pending/);
     }
   });
@@ -116,7 +116,7 @@ describe('explain', () => {
       assert.equal((await operations.explainJob(written))?.jobId, id);
     assert.equal(await operations.explainJob('s@tomorrow'), null);
     assert.equal(await operations.explainJob('s#2026-11-16@2026-11-16'), null);
-    assert.equal(await operations.explainJob('s!somebody-asked'), null);
+    assert.equal(await operations.explainJob('s+somebody-asked'), null);
 
     await scheduler.pauseSchedule('s', { by: 'ada', reason: 'moving' });
     assert.match((await operations.explainJob(id))?.sentence ?? '', /paused since .* by ada: moving/);
@@ -124,10 +124,10 @@ describe('explain', () => {
 
     const before = aJob({ _id: 's@before', status: 'RUNNING', schedule: 's' });
     await jobs.insertOne(before);
-    const pending = [{ kind: 'run' as const, id: 's!asked', at: START, since: START }];
+    const pending = [{ kind: 'run' as const, id: 's+asked', at: START, since: START }];
     await schedules.updateOne({ _id: 's' }, { $set: { active: before._id, pending, overlap: 'queue' } });
-    const pendingRun = await operations.explainJob('s!asked');
-    assert.deepEqual([pendingRun?.gate, pendingRun?.status], ['runningElsewhere', null]);
+    const pendingRun = await operations.explainJob('s+asked');
+    assert.deepEqual([pendingRun?.gate, pendingRun?.state], ['runningElsewhere', null]);
 
     await skips.insertOne({
       ...{

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { type JobState, STATE_NAMES } from '../../../src/domain/job/state.js';
 import { createStore, type Store } from '../../../src/store/store.js';
 import { aJob } from '../../support/factories/job.js';
 import { TestDatabase } from '../../support/database.js';
@@ -9,8 +10,12 @@ const COMPLETED = 6000;
 const FUTURE = 4000;
 const DUE = 300;
 const DEAD = 30;
+const CANCELLED = 3000;
+const FEW = 25;
+/** When the due jobs are due. */
+const NOW = later(DUE);
 
-describe('documents read by operations with 6,000 completed and 4,000 future jobs', () => {
+describe('documents read by operations with 6,000 completed, 4,000 future and 3,000 cancelled jobs', () => {
   const database = new TestDatabase();
   let store: Store;
 
@@ -24,7 +29,16 @@ describe('documents read by operations with 6,000 completed and 4,000 future job
       ...times(FUTURE, (index) => aJob({ nextRunAt: later(86_400_000 + index), taskType: `t${index % 5}` })),
       ...times(DUE, (index) => aJob({ nextRunAt: later(index), taskType: `t${index % 5}` })),
       ...times(DEAD, (index) => aJob({ status: 'FAILED', finishedAt: later(index) })),
-      ...times(10, () => aJob({ status: 'PENDING' })),
+      ...times(CANCELLED, (index) => aJob({ status: 'CANCELLED', finishedAt: later(index) })),
+      // The few jobs in these states come after the many above in every order.
+      ...times(FEW, (index) => aJob({ nextRunAt: later(200_000_000 + index), attempts: 1, taskType: 't1' })),
+      ...times(FEW, (index) => aJob({ status: 'PENDING', createdAt: later(index) })),
+      ...times(FEW, (index) => aJob({ status: 'PENDING', held: null, createdAt: later(100 + index) })),
+      ...times(FEW, () => aJob({ status: 'QUEUED' })),
+      ...times(FEW, () => aJob({ status: 'RUNNING' })),
+      ...(['skipped', 'expired'] as const).flatMap((cancelKind) =>
+        times(FEW, (index) => aJob({ status: 'CANCELLED', cancelKind, finishedAt: later(-index) })),
+      ),
       ...times(20, (index) => aJob({ _id: `s@${index}`, schedule: 's', status: 'COMPLETED' })),
     ]);
   });
@@ -51,17 +65,48 @@ describe('documents read by operations with 6,000 completed and 4,000 future job
 
   it('a page of dead jobs reads only that page [B17]', async () => {
     await assertReads(21, 21, () =>
-      store.listJobs({ filter: { status: 'FAILED' }, after: undefined, limit: 20 }),
+      store.listJobs({ filter: { state: 'failed' }, after: undefined, limit: 20 }, NOW),
     );
     const place = { at: later(10), id: 'x' };
-    await assertReads(21, 22, () => store.listJobs({ filter: { status: 'FAILED' }, after: place, limit: 5 }));
+    await assertReads(21, 22, () =>
+      store.listJobs({ filter: { state: 'failed' }, after: place, limit: 5 }, NOW),
+    );
   });
 
-  it('pages of other statuses, of a schedule and by id read only that page [J14]', async () => {
-    for (const status of ['SCHEDULED', 'COMPLETED', 'PENDING'] as const)
-      await assertReads(21, 21, () => store.listJobs({ filter: { status }, after: undefined, limit: 20 }));
+  it('a page and a count of every state read only jobs in that state [B27] [J14]', async () => {
+    const counts: Record<JobState, number> = {
+      ...{ waiting: DUE, delayed: FUTURE, retrying: FEW, held: FEW, blocked: FEW, prefetched: FEW },
+      ...{ running: FEW, completed: COMPLETED + 20, failed: DEAD, cancelled: CANCELLED },
+      ...{ skipped: FEW, expired: FEW },
+    };
+    // Pairs of states that share an index. Locked jobs are not sorted in it, so a page of them reads all, here twice,
+    // because all were claimed at the same time.
+    const shared: readonly JobState[] = ['delayed', 'held', 'blocked', 'prefetched', 'running'];
+    const locked: readonly JobState[] = ['prefetched', 'running'];
+    for (const state of STATE_NAMES) {
+      const page = locked.includes(state) ? 4 * FEW : shared.includes(state) ? 21 + FEW : 22;
+      await assertReads(page, page, async () => {
+        const found = await store.listJobs({ filter: { state }, after: undefined, limit: 20 }, NOW);
+        assert.equal(found.length, 20, state);
+      });
+      const counted = counts[state] + (shared.includes(state) ? FEW : 0);
+      await assertReads(counted, counted + 1, async () =>
+        assert.equal((await store.countJobs({ state }, 10_000, NOW)).count, counts[state], state),
+      );
+    }
+  });
+
+  it('a page of a state in a queue or of a task type is bounded, too [B27] [J14]', async () => {
+    for (const state of ['retrying', 'skipped', 'expired', 'failed', 'held', 'running'] as const)
+      for (const filter of [{ queue: 'default' }, { taskType: 'nobody' }])
+        await assertReads(4 * FEW, 4 * FEW, () =>
+          store.listJobs({ filter: { ...filter, state }, after: undefined, limit: 20 }, NOW),
+        );
+  });
+
+  it('pages of a schedule and by id read only that page [J14]', async () => {
     for (const filter of [{ schedule: 's' }, { idPrefix: 's@' }, {}])
-      await assertReads(20, 25, () => store.listJobs({ filter, after: undefined, limit: 20 }));
+      await assertReads(20, 25, () => store.listJobs({ filter, after: undefined, limit: 20 }, NOW));
   });
 
   it('a page of a task type reads about a page, whether it has few or many waiting jobs [J14]', async () => {
@@ -71,23 +116,24 @@ describe('documents read by operations with 6,000 completed and 4,000 future job
       aJob({ _id: 'rare-2', taskType: 'rare', nextRunAt: later(80_000_000) }),
     ]);
     const ids = async (taskType: string): Promise<string[]> => {
-      const filter = { status: 'SCHEDULED', taskType } as const;
-      return (await store.listJobs({ filter, after: undefined, limit: 20 })).map(({ _id }) => _id);
+      const filter = { state: 'delayed', taskType } as const;
+      return (await store.listJobs({ filter, after: undefined, limit: 20 }, NOW)).map(({ _id }) => _id);
     };
     await assertReads(6, 15, async () => assert.deepEqual(await ids('rare'), ['rare-2', 'rare-1']));
     await assertReads(4, 15, async () => assert.deepEqual(await ids('nobody'), []));
     await assertReads(130, 130, async () => assert.equal((await ids('t1')).length, 20));
-    const waiting = { status: 'SCHEDULED', taskType: 'rare' } as const;
-    await assertReads(2, 15, async () => assert.equal((await store.countJobs(waiting, 100)).count, 2));
+    const delayed = { state: 'delayed', taskType: 'rare' } as const;
+    await assertReads(6, 15, async () => assert.equal((await store.countJobs(delayed, 100, NOW)).count, 2));
     await jobs.deleteMany({ taskType: 'rare' });
   });
 
   it('counting reads only the index, and of due jobs only those [J14]', async () => {
-    await assertReads(0, DUE + 20, () => store.countDue('default', later(DUE), 10_000));
-    await assertReads(0, 101, () => store.countJobs({ status: 'SCHEDULED', queue: 'default' }, 100));
-    await assertReads(0, 101, () => store.countJobs({ status: 'COMPLETED' }, 100));
-    await assertReads(DEAD, DEAD + 1, () => store.countByQueue('FAILED', 10_000));
-    await assertReads(101, 101, () => store.countByQueue('COMPLETED', 100));
+    await assertReads(0, DUE + 20, () => store.countDue('default', NOW, 10_000));
+    await assertReads(0, 101 + 20, () => store.countJobs({ state: 'waiting', queue: 'default' }, 100, NOW));
+    await assertReads(0, 101 + 20, () => store.countLater('default', NOW, 100));
+    await assertReads(0, 101, () => store.countJobs({ state: 'completed' }, 100, NOW));
+    await assertReads(DEAD, DEAD + 1, () => store.countByQueue('failed', 10_000, NOW));
+    await assertReads(101, 101, () => store.countByQueue('completed', 100, NOW));
   });
 
   it('the first due job per queue and task type is one read each [J14]', async () => {

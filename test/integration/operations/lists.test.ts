@@ -29,7 +29,7 @@ describe('lists of operations', () => {
     let next: string | null = null;
     do {
       const page = await operations.listJobs({ ...query, limit, ...(next !== null && { after: next }) });
-      ids.push(...page.jobs.map(({ id }) => id));
+      ids.push(...page.items.map(({ id }) => id));
       next = page.next;
       pages++;
       assert.ok(pages < 100, 'pages without end');
@@ -47,11 +47,11 @@ describe('lists of operations', () => {
       .toSorted((a, b) => a.nextRunAt.getTime() - b.nextRunAt.getTime() || (a._id < b._id ? -1 : 1))
       .map(({ _id }) => _id);
     for (const limit of [1, 2, 3, 4, 7, 14, 15, 16]) {
-      const { ids, pages } = await walk({ status: 'SCHEDULED' }, limit);
+      const { ids, pages } = await walk({ state: 'waiting' }, limit);
       assert.deepEqual(ids, expected, `pages of ${limit}`);
       assert.equal(pages, Math.ceil(15 / limit));
     }
-    assert.deepEqual((await walk({ status: 'SCHEDULED', queue: 'default' }, 4)).ids, expected);
+    assert.deepEqual((await walk({ state: 'waiting', queue: 'default' }, 4)).ids, expected);
   });
 
   it('list dead jobs newest first, and jobs added meanwhile do not disturb the pages [B17]', async () => {
@@ -62,7 +62,7 @@ describe('lists of operations', () => {
     await database.collections.jobs.insertMany([...dead, aJob({ status: 'COMPLETED' })]);
     const first = await scheduler.operations.listDead({ limit: 2 });
     assert.deepEqual(
-      first.jobs.map(({ id }) => id),
+      first.items.map(({ id }) => id),
       ['dead-4', 'dead-3'],
     );
     await database.collections.jobs.insertOne(
@@ -70,26 +70,26 @@ describe('lists of operations', () => {
     );
     const second = await scheduler.operations.listDead({ limit: 2, after: first.next ?? '' });
     assert.deepEqual(
-      second.jobs.map(({ id }) => id),
+      second.items.map(({ id }) => id),
       ['dead-2', 'dead-1'],
     );
   });
 
-  it('filter by status, queue, task type, schedule, user and prefix of the id [J14]', async () => {
+  it('filter by state, queue, task type, schedule, user and prefix of the id [J14]', async () => {
     await database.collections.jobs.insertMany([
       aJob({ _id: 'nightly@2026-01-01', schedule: 'nightly', userId: 'u1' }),
-      aJob({ _id: 'nightly!9', schedule: 'nightly', status: 'RUNNING' }),
+      aJob({ _id: 'nightly+9', schedule: 'nightly', status: 'RUNNING' }),
       aJob({ _id: 'nightly-2@2026-01-01', schedule: 'nightly-2', queue: 'reports' }),
-      aJob({ _id: 'mail#42', taskType: 'mail', status: 'PENDING' }),
-      aJob({ _id: 'mail#43', taskType: 'mail', status: 'QUEUED' }),
+      aJob({ _id: 'mail=42', taskType: 'mail', status: 'PENDING' }),
+      aJob({ _id: 'mail=43', taskType: 'mail', status: 'QUEUED' }),
     ]);
     const cases: [JobFilterOptions, string[]][] = [
-      [{}, ['nightly@2026-01-01', 'nightly-2@2026-01-01', 'nightly!9', 'mail#43', 'mail#42']],
-      [{ schedule: 'nightly' }, ['nightly@2026-01-01', 'nightly!9']],
-      [{ schedule: 'nightly', status: 'RUNNING' }, ['nightly!9']],
-      [{ idPrefix: 'mail#' }, ['mail#43', 'mail#42']],
-      [{ status: 'PENDING' }, ['mail#42']],
-      [{ status: 'QUEUED', taskType: 'mail' }, ['mail#43']],
+      [{}, ['nightly@2026-01-01', 'nightly-2@2026-01-01', 'nightly+9', 'mail=43', 'mail=42']],
+      [{ schedule: 'nightly' }, ['nightly@2026-01-01', 'nightly+9']],
+      [{ schedule: 'nightly', state: 'running' }, ['nightly+9']],
+      [{ idPrefix: 'mail=' }, ['mail=43', 'mail=42']],
+      [{ state: 'held' }, ['mail=42']],
+      [{ state: 'prefetched', taskType: 'mail' }, ['mail=43']],
       [{ queue: 'reports' }, ['nightly-2@2026-01-01']],
       [{ userId: 'u1' }, ['nightly@2026-01-01']],
       [{ taskType: 'nobody' }, []],
@@ -111,10 +111,10 @@ describe('lists of operations', () => {
       anExecution({ _id: 'one:1', jobId: 'one', fence: 1 }),
       anExecution({ _id: 'one:1:1', jobId: 'one:1', fence: 1 }),
     ]);
-    const { jobs } = await operations.listJobs();
+    const { items } = await operations.listJobs();
     for (const hidden of ['payload', 'result', 'lockToken', 'settledToken', 'nonce', '_id'])
-      assert.ok(!(hidden in (jobs[0] ?? {})), hidden);
-    assert.equal(jobs[0]?.error?.stack, null);
+      assert.ok(!(hidden in (items[0] ?? {})), hidden);
+    assert.equal(items[0]?.error?.stack, null);
     const details = await operations.showJob('one');
     assert.deepEqual([details?.job.payload, details?.job.error], [{ a: 1 }, error]);
     assert.deepEqual(
@@ -124,7 +124,7 @@ describe('lists of operations', () => {
         { id: 'one:2', log: ['a line'] },
       ],
     );
-    assert.ok(!JSON.stringify([details, jobs]).includes('secret'));
+    assert.ok(!JSON.stringify([details, items]).includes('secret'));
     assert.deepEqual(await Promise.all([operations.showJob('two'), operations.showExecution('two:1')]), [
       null,
       null,
@@ -150,12 +150,12 @@ describe('lists of operations', () => {
     let next: string | null = null;
     do {
       const page = await operations.listExecutions({ limit: 2, ...(next !== null && { after: next }) });
-      ids.push(...page.executions.map(({ id }) => id));
+      ids.push(...page.items.map(({ id }) => id));
       next = page.next;
     } while (next !== null);
     assert.deepEqual(ids, ['job:6', 'job:5', 'job:4', 'job:3', 'job:2', 'job:1', 'job:0']);
     const list = async (query: object): Promise<string[]> =>
-      (await operations.listExecutions(query)).executions.map(({ id }) => id);
+      (await operations.listExecutions(query)).items.map(({ id }) => id);
     assert.deepEqual(await list({ outcome: 'retry', jobId: 'job' }), ['job:5', 'job:3', 'job:1']);
     assert.deepEqual(await list({ taskType: 'mail' }), ['job:6']);
     assert.deepEqual(await list({ jobId: 'other' }), []);
@@ -164,7 +164,9 @@ describe('lists of operations', () => {
   it('let only strings and numbers reach a query', async () => {
     const { operations } = manualScheduler(database).scheduler;
     const hostile = [
-      { status: { $ne: 'x' } },
+      { state: { $ne: 'x' } },
+      { state: 'RUNNING' },
+      { status: 'RUNNING' },
       { queue: { $gt: '' } },
       { idPrefix: ['a'] },
       { taskType: '' },
@@ -194,7 +196,7 @@ describe('lists of operations', () => {
     const { jobs } = database.collections;
     await jobs.dropIndex('pending');
     try {
-      await assert.rejects(operations.listJobs({ status: 'PENDING' }), {
+      await assert.rejects(operations.listJobs({ state: 'held' }), {
         code: 'NOT_INSTALLED',
         message: /run install/,
       });

@@ -22,7 +22,12 @@ describe('reads that a person waits for', () => {
 
   it('have a time limit on the server [J14]', async () => {
     const person = { limitTime: true };
-    assert.deepEqual(await limitsOf((store) => store.findSkips('s', 10)), [5000]);
+    assert.deepEqual(
+      await limitsOf((store) =>
+        store.listSkips({ filter: { scheduleId: 's' }, after: undefined, limit: 10 }),
+      ),
+      [5000],
+    );
     assert.deepEqual(await limitsOf((store) => store.findSkipsAt('s', START)), [5000]);
     assert.deepEqual(await limitsOf((store) => store.findExecutions('a')), [5000]);
     assert.deepEqual(await limitsOf((store) => store.findSchedules(['a', 'b'], person)), [5000]);
@@ -45,7 +50,7 @@ describe('reads that a person waits for', () => {
     const executions = await slow('executions', () => operations.listExecutions({ taskType: 'rare' }));
     assert.match(executions, /QUERY_TOO_SLOW: .*executions took .*filter by job/);
     const jobs = await slow('jobs', () => operations.listJobs({ taskType: 'rare' }));
-    assert.match(jobs, /QUERY_TOO_SLOW: .*jobs took .*a status, a schedule or the beginning of an id/);
+    assert.match(jobs, /QUERY_TOO_SLOW: .*jobs took .*a state, a schedule or the beginning of an id/);
     const foreign = await slow('schedules', () => operations.diffSchedules());
     assert.match(foreign, /QUERY_TOO_SLOW: .*has less to do/);
   });

@@ -116,7 +116,7 @@ describe('database roles', () => {
       MONGODB_URI: uris['chronosWorker'] ?? '',
     });
     assert.equal(code, 0, stderr);
-    await other.operations.cancelJobs({ status: 'SCHEDULED', queue: 'elsewhere' });
+    await other.operations.cancelJobs({ state: 'retrying', queue: 'elsewhere' });
     const { finished } = await other.prune('0s');
     assert.ok(finished > 4, String(finished));
     await other.runOnce();

@@ -94,10 +94,10 @@ const OPERATIONS: Record<string, Operation> = {
     apply: (store, job) =>
       store.saveProgress(job._id, job.lockToken ?? 'none', { value: 1, note: null, at: LATER }),
   },
-  reschedule: { transitions: [], apply: (store, job) => store.reschedule(job._id, LONG_AFTER) },
+  reschedule: { transitions: [], apply: (store, job) => store.reschedule(job._id, LONG_AFTER, LATER) },
   cancel: { transitions: ['cancel'], apply: (store, job) => store.cancel(job._id, 'enough', LATER) },
   hold: { transitions: ['hold'], apply: (store, job) => store.hold(job._id, null, LATER) },
-  unhold: { transitions: ['unhold'], apply: (store, job) => store.unhold(job._id) },
+  unhold: { transitions: ['unhold'], apply: (store, job) => store.unhold(job._id, LATER) },
   retry: { transitions: ['retry'], apply: (store, job) => store.retry(job._id, LATER) },
   sweep: { transitions: ['recover'], apply: (store) => sweep(store) },
   'sweep at the last crash': {

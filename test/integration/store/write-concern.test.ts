@@ -44,9 +44,9 @@ describe('write concern', () => {
       ]);
       await store.release('token', ['two'], LATER);
       await store.releaseByToken('token', LATER);
-      await store.reschedule('two', LATER);
+      await store.reschedule('two', LATER, LATER);
       await store.hold('three', null, LATER);
-      await store.unhold('three');
+      await store.unhold('three', LATER);
       await store.cancel('three', null, LATER);
       await store.retry('three', LATER);
       await store.recover(

@@ -24,7 +24,7 @@ const FILLED: Record<JobStatus, Partial<JobDocument>> = {
   RUNNING: lock('RUNNING'),
   COMPLETED: { fence: 1, startedAt: NOW, firstStartedAt: NOW, finishedAt: NOW },
   FAILED: { fence: 1, attempts: 3, startedAt: NOW, firstStartedAt: NOW, finishedAt: NOW },
-  CANCELLED: { fence: 1, finishedAt: NOW },
+  CANCELLED: { fence: 1, cancelKind: 'cancelled', finishedAt: NOW },
 };
 
 let count = 0;

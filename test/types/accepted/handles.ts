@@ -1,5 +1,12 @@
 // `dispatch` resolves to a handle. Handles and drafts are not thenables, so awaiting them again is harmless.
-import { Scheduler, type Draft, type JobHandle, type JobView } from '../../../src/index.js';
+import {
+  JOB_STATES,
+  Scheduler,
+  type Draft,
+  type JobChange,
+  type JobHandle,
+  type JobView,
+} from '../../../src/index.js';
 
 type NotThenable<T> = T extends { then: unknown } ? never : T;
 
@@ -10,12 +17,20 @@ export async function use(): Promise<JobView> {
   const drafted: JobHandle = await draft.dispatch('work');
   const id: string = drafted.id;
 
-  const moved = await handle.at('2026-11-01 03:15');
-  if (moved.moved) moved.nextRunAt.toISOString();
-  else id.concat(moved.status ?? 'gone');
-
-  const answer = await handle.cancel('not needed');
-  if (answer.answer === 'alreadyFinished') answer.status satisfies 'COMPLETED' | 'FAILED' | 'CANCELLED';
+  const changes: JobChange[] = [
+    await handle.at('2026-11-01 03:15'),
+    await handle.delay('1h'),
+    await handle.reschedule({ at: new Date() }),
+    await handle.cancel('not needed'),
+    await scheduler.retry(id),
+    await scheduler.hold(id, 'later'),
+    await scheduler.unhold(id),
+    await scheduler.reschedule(id, { delay: '1h' }),
+  ];
+  for (const { result, state } of changes) {
+    result satisfies 'changed' | 'requested' | 'refused' | 'notFound';
+    if (state !== null) JOB_STATES[state].meaning.trim();
+  }
 
   const many = await scheduler.dispatchMany([{ taskType: 'work', payload: 1 }, { taskType: 'work' }]);
   for (const result of many) if ('error' in result) throw result.error;

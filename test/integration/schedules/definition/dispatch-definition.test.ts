@@ -191,7 +191,7 @@ describe('a dispatched definition', () => {
       .schedule('task', () => 1)
       .delay('1h')
       .dispatch();
-    assert.deepEqual(await handle.at(START), { moved: true, nextRunAt: START });
+    assert.deepEqual(await handle.at(START), { result: 'changed', state: 'waiting' });
     assert.equal(await scheduler.run(), 1);
   });
 });

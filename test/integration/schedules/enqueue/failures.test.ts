@@ -142,7 +142,7 @@ describe('schedules when something fails', () => {
       await withFailPoint(database, { commands: ['insert'], collection: 'skips', how: 'error' }, () =>
         assert.rejects(scheduler.run()),
       );
-      assert.deepEqual(await scheduler.getSkips('s'), []);
+      assert.deepEqual((await scheduler.getSkips('s')).items, []);
       clock.advance(TAKEOVER_MS);
       await withFailPoint(
         database,
@@ -154,7 +154,7 @@ describe('schedules when something fails', () => {
       clock.advance(TAKEOVER_MS);
       await scheduler.run();
       assert.deepEqual(await outcomesUntil(database, clock.now()), ['misfire', 'misfire', 'misfire']);
-      assert.equal((await scheduler.getSkips('s')).length, 1);
+      assert.equal((await scheduler.getSkips('s')).items.length, 1);
     });
   });
 
@@ -318,7 +318,7 @@ describe('schedules when something fails', () => {
         });
       }
       assert.deepEqual(
-        (await scheduler.listSchedules()).map(({ id }) => id),
+        (await scheduler.listSchedules()).items.map(({ id }) => id),
         ['good'],
       );
       assert.equal(await scheduler.removeSchedule('bad'), true);

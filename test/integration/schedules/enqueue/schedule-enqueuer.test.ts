@@ -228,7 +228,7 @@ describe('ScheduleEnqueuer', () => {
       clock.advance(HOUR);
       await scheduler.run();
       const first = 's@2026-01-01T01:00:00.000Z';
-      assert.equal((await scheduler.cancel(first)).answer, 'cancelled');
+      assert.equal((await scheduler.cancel(first)).result, 'changed');
       scheduler.registerHandler('work', () => undefined);
       clock.advance(HOUR);
       assert.equal(await scheduler.run(), 1);

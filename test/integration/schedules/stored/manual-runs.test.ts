@@ -58,7 +58,7 @@ describe('manual runs', () => {
       // A triggered run counts as active: the next occurrence is skipped.
       clock.advance(59 * MINUTE);
       await scheduler.run();
-      const [skip] = await scheduler.getSkips('s');
+      const [skip] = (await scheduler.getSkips('s')).items;
       assert.deepEqual([skip?.reason, skip?.activeId], ['overlap', first.jobId]);
     });
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Scheduler, SchedulerEvents } from '../../../../src/index.js';
+import type { PageOptions, Scheduler, SchedulerEvents } from '../../../../src/index.js';
 import { manualScheduler, withoutRenewalThread } from '../../../support/manual-scheduler.js';
 import { aSchedule } from '../../../support/factories/schedule.js';
 import { nextEvent, recordEvents } from '../../../support/events.js';
@@ -48,7 +48,7 @@ describe('stored schedules', () => {
         await scheduler.addSchedule({ id, userId, taskType, cron: '@daily' });
       await scheduler.pauseSchedule('d');
       const list = async (query?: Parameters<Scheduler['listSchedules']>[0]): Promise<string> =>
-        (await scheduler.listSchedules(query)).map(({ id }) => id).join(' ');
+        (await scheduler.listSchedules(query)).items.map(({ id }) => id).join(' ');
       assert.equal(await list(), 'a b c coded d');
       assert.equal(await list({ userId: 'ada' }), 'a c');
       assert.equal(await list({ taskType: 'work' }), 'a b');
@@ -56,8 +56,28 @@ describe('stored schedules', () => {
       assert.equal(await list({ isActive: false }), 'd');
       assert.equal(await list({ userId: 'eve', isActive: true }), 'b');
       assert.equal(await list({ limit: 2 }), 'a b');
-      assert.equal(await list({ limit: 2, after: 'b' }), 'c coded');
-      assert.equal(await list({ after: 'd' }), '');
+      const pages: string[] = [];
+      for (let after: string | null = ''; after !== null;) {
+        const query = { limit: 2, ...(after !== '' && { after }) };
+        const page: Awaited<ReturnType<Scheduler['listSchedules']>> = await scheduler.listSchedules(query);
+        pages.push(page.items.map(({ id }) => id).join(' '));
+        after = page.next;
+      }
+      assert.deepEqual(pages, ['a b', 'c coded', 'd']);
+      assert.equal((await scheduler.listSchedules({ limit: 5 })).next, null, 'a full last page');
+    });
+
+    it('return twenty schedules unless the query has a limit [F1]', async () => {
+      const { scheduler } = manualScheduler(database);
+      const ids = Array.from({ length: 21 }, (_, index) => `s-${String(index).padStart(2, '0')}`);
+      await database.collections.schedules.insertMany(ids.map((_id) => aSchedule({ _id, owner: 'api' })));
+      const first = await scheduler.listSchedules();
+      assert.deepEqual(
+        first.items.map(({ id }) => id),
+        ids.slice(0, 20),
+      );
+      const last = await scheduler.listSchedules({ after: first.next ?? '' });
+      assert.deepEqual([last.items.map(({ id }) => id), last.next], [['s-20'], null]);
     });
 
     it('report all problems of an invalid query [F1]', async () => {
@@ -84,7 +104,7 @@ describe('stored schedules', () => {
       );
       clock.advance(2 * HOUR);
       await scheduler.run();
-      assert.deepEqual([await jobIdsOf(database, 's'), await scheduler.getSkips('s')], [[], []]);
+      assert.deepEqual([await jobIdsOf(database, 's'), (await scheduler.getSkips('s')).items], [[], []]);
       assert.equal(await scheduler.resumeSchedule('s'), true);
       const resumed = await scheduler.getSchedule('s');
       assert.deepEqual(
@@ -111,24 +131,33 @@ describe('stored schedules', () => {
   });
 
   describe('getSkips()', () => {
-    it('returns the latest skips first, up to the limit [D13] [Y5]', async () => {
+    it('returns the latest skips first, page by page [D13] [Y5]', async () => {
       const { scheduler, clock } = manualScheduler(database);
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *' });
       for (let hour = 0; hour < 4; hour++) {
         clock.advance(HOUR);
         await scheduler.run();
       }
-      const times = async (limit?: number): Promise<Date[]> =>
-        (await scheduler.getSkips('s', limit)).map(({ at }) => at);
-      assert.deepEqual(await times(), [timeAfter(4 * HOUR), timeAfter(3 * HOUR), timeAfter(2 * HOUR)]);
-      assert.deepEqual(await times(1), [timeAfter(4 * HOUR)]);
+      const read = async (query?: PageOptions): Promise<{ times: Date[]; next: string | null }> => {
+        const { items, next } = await scheduler.getSkips('s', query);
+        return { times: items.map(({ at }) => at), next };
+      };
+      const [last, second, first] = [4, 3, 2].map((hour) => timeAfter(hour * HOUR));
+      assert.deepEqual(await read(), { times: [last, second, first], next: null });
+      const page = await read({ limit: 2 });
+      assert.deepEqual(page.times, [last, second]);
+      assert.deepEqual(await read({ limit: 2, after: page.next ?? '' }), { times: [first], next: null });
+      assert.equal((await read({ limit: 3 })).next, null, 'a full last page');
     });
 
-    it('rejects an invalid limit [D13]', async () => {
+    it('rejects an invalid query [D13]', async () => {
       const { scheduler } = manualScheduler(database);
-      for (const limit of [-1, 0, 1.5, 'all', {}, NaN, 1e9]) {
-        const error = await rejectionOf(scheduler.getSkips('s', limit as never));
-        assert.equal(error.code, 'INVALID_ARGUMENT', JSON.stringify(limit));
+      for (const query of [
+        ...[-1, 0, 1.5, 'all', {}, NaN, 1e9].map((limit) => ({ limit })),
+        ...[5, null, { after: 'b' }, { after: 7 }, { where: '1' }],
+      ]) {
+        const error = await rejectionOf(scheduler.getSkips('s', query as never));
+        assert.equal(error.code, 'INVALID_ARGUMENT', JSON.stringify(query));
       }
     });
   });

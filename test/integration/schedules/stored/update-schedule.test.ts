@@ -72,7 +72,7 @@ describe('stored schedules', () => {
       await scheduler.updateSchedule('s', { cron: '30 * * * *' });
       clock.advance(20 * MINUTE);
       await scheduler.run();
-      const skips = await scheduler.getSkips('s');
+      const { items: skips } = await scheduler.getSkips('s');
       assert.deepEqual(
         skips.map(({ at, until, reason }) => [at, until, reason]),
         [[timeAfter(HOUR), timeAfter(1, changedAt), 'changed']],

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { jobState } from '../../../../src/domain/job/state.js';
 import type { Facts, ExplainCheck } from '../../../../src/operations/explain/check.js';
 import { explain, type Explanation } from '../../../../src/operations/explain/explain.js';
 import { toWorkerView } from '../../../../src/operations/lists.js';
@@ -32,7 +33,7 @@ describe('explain', () => {
       'a held job',
       facts({ job: aJob({ status: 'PENDING', held: { reason: 'look', at: START } }) }, {}),
       'held',
-      /^It is held since .*: look; release it to let it run\.$/,
+      /^It is held since .*: look; let it run again with: chronos jobs unhold job-\d+\.$/,
       null,
     ],
     [
@@ -323,7 +324,7 @@ describe('explain', () => {
       const explanation = explain(input);
       assert.deepEqual([explanation.gate, explanation.at], [gate, at]);
       assert.match(explanation.sentence, sentence);
-      assert.equal(explanation.status, input.job?.status ?? null);
+      assert.equal(explanation.state, input.job === null ? null : jobState(input.job, input.now));
     });
   }
 

@@ -116,7 +116,7 @@ describe('SchedulePlanner and PlanExecutor', () => {
       jobs: {
         cancel: async (jobId, reason) => {
           calls.push(`cancel ${jobId}: ${reason}`);
-          return { answer: 'requested' };
+          return { result: 'requested', state: 'running' };
         },
       },
       engine: { wake: () => calls.push('wake') },
