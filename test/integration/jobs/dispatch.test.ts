@@ -24,13 +24,14 @@ describe('dispatch()', () => {
       queue: 'default',
       priority: 100,
       payload: { a: 1 },
+      state: 'waiting',
       status: 'SCHEDULED',
       nextRunAt: START,
       createdAt: START,
       fence: 0,
       attempts: 0,
       crashes: 0,
-      abandoned: 0,
+      lostWhileQueued: 0,
       retries: null,
       timeout: null,
       maxRunningTime: null,
@@ -51,6 +52,7 @@ describe('dispatch()', () => {
       result: null,
       resultCut: false,
       error: null,
+      trace: null,
     });
   });
 

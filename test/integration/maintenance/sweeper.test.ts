@@ -254,7 +254,10 @@ describe('Sweeper', () => {
         ...store,
         findExpired: async (...query) => {
           const found = await store.findExpired(...query);
-          assert.deepEqual(await store.cancel(job._id, 'enough', clock.now()), { answer: 'requested' });
+          assert.deepEqual(await store.cancel(job._id, 'enough', clock.now()), {
+            result: 'requested',
+            state: 'running',
+          });
           return found;
         },
       };

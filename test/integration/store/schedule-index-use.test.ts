@@ -139,11 +139,8 @@ describe('index keys examined with 4,000 future and 1,000 paused schedules', () 
       expiresAt: timeAfter(86_400_000),
     }));
     await database.collections.skips.insertMany(skips);
-    const mine = { filter: { scheduleId: 'mine' }, limit: 10 };
-    assertBounded(await measure(() => store.listSkips({ ...mine, after: undefined })), 11, 11);
-    // The jobs at the same time are read first, by id.
-    const after = { at: timeAfter(50), id: 'skip-50' };
-    assertBounded(await measure(() => store.listSkips({ ...mine, after })), 13, 13);
+    const query = { filter: { scheduleId: 'mine' }, after: undefined, limit: 10 };
+    assertBounded(await measure(() => store.listSkips(query)), 11, 11);
   });
 
   it('a page of the list reads only that page [F1]', async () => {
