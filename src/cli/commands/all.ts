@@ -1,5 +1,5 @@
 import type { CommandSpec } from '../command.js';
-import { changeCommands, deadRetry } from './change-jobs.js';
+import { changeCommands, deadRetry, reschedule } from './change-jobs.js';
 import { backfillCommand, scheduleChanges } from './change-schedules.js';
 import { definitionCommands } from './definitions.js';
 import { dev } from './dev.js';
@@ -19,7 +19,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
   queues: 'List queues',
   workers: 'List worker processes',
   executions: 'List attempts of jobs',
-  dead: 'List and retry FAILED jobs',
+  dead: 'List and retry failed jobs',
   audit: 'List who changed what',
 };
 
@@ -31,6 +31,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   dispatch,
   ...jobCommands,
   ...changeCommands,
+  reschedule,
   tail,
   deadList,
   deadRetry,

@@ -1,8 +1,10 @@
+import { dispatchShapes } from '../../config/dispatch-options.js';
 import { assertJobId } from '../../domain/identifiers.js';
 import { assertNever } from '../../domain/language.js';
 import { bulkCounts } from '../../operations/audit.js';
 import type { BulkAction, BulkChange, BulkOptions } from '../../operations/bulk.js';
 import { EXIT } from '../../process/exit.js';
+import type { Scheduler } from '../../scheduler.js';
 import type { JobChange } from '../../store/jobs/change.js';
 import { invalidArgument, option } from '../arguments.js';
 import { type CommandResult, type CommandSpec, message } from '../command.js';
@@ -69,9 +71,29 @@ export const changeCommands: readonly CommandSpec[] = JOB_ACTIONS.map((action) =
         `jobs ${action.name} needs either ids or a filter, got ${received} (--all for all jobs)`,
       );
     }
-    return hasFilter ? changeMatching(context, action, `${action.name}Jobs`) : changeByIds(context, action);
+    if (hasFilter) return changeMatching(context, action, `${action.name}Jobs`);
+    return changeByIds(context, action.name, (scheduler, id) =>
+      scheduler[action.name](id, context.args.text('reason')),
+    );
   },
 }));
+
+const shapes = dispatchShapes('UTC');
+
+export const reschedule: CommandSpec = {
+  name: 'jobs reschedule',
+  summary: 'Change when jobs are due, unless a worker has claimed them',
+  arguments: [{ name: '<ids...>', help: 'ids of jobs' }],
+  options: [
+    option('--delay <duration>', 'due after this delay, such as 10m', shapes.delay),
+    option('--at <time>', "due at this time: '2026-12-01 08:00', or with a time zone"),
+  ],
+  examples: ['jobs reschedule 66b0c1d2e3f4a5b6c7d8e9f0 --delay 10m'],
+  run: (context) =>
+    changeByIds(context, 'reschedule', (scheduler, id) =>
+      scheduler.reschedule(id, context.args.pick('delay', 'at')),
+    ),
+};
 
 export const deadRetry: CommandSpec = {
   name: 'dead retry',
@@ -81,22 +103,26 @@ export const deadRetry: CommandSpec = {
   run: (context) => changeMatching(context, RETRY, 'retryDead'),
 };
 
-async function changeByIds(context: Context, action: JobAction): Promise<CommandResult> {
+async function changeByIds(
+  context: Context,
+  action: BulkAction | 'reschedule',
+  changeOne: (scheduler: Scheduler, id: string) => Promise<JobChange>,
+): Promise<CommandResult> {
   const { args } = context;
   // Check all ids before the first change.
   for (const id of args.positionals) assertJobId(id);
   const changes: (JobChange & { id: string })[] = [];
   for (const id of args.positionals) {
     const change = await context.change({
-      action: `${action.name}Job`,
+      action: `${action}Job`,
       before: { target: id },
-      change: (scheduler) => scheduler[action.name](id, args.text('reason')),
+      change: (scheduler) => changeOne(scheduler, id),
       after: (made) => (isChanged(made) ? {} : 'refused'),
     });
     changes.push({ id, ...change });
   }
   return {
-    data: { action: action.name, changes },
+    data: { action, changes },
     lines: ({ width }) =>
       table<JobChange & { id: string }>(
         [

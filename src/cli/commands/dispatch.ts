@@ -22,7 +22,7 @@ export const dispatch: CommandSpec = {
     option('--queue <name>', 'queue of the job (default: default)'),
     option('--key <text>', 'do not create a second job with the same task type and key'),
     option('--timeout <duration>', 'time limit of one attempt', shapes.timeout),
-    option('--hold', 'hold it: it does not run until it is released'),
+    option('--hold', 'hold it: it does not run until `jobs unhold`'),
     option('--wait', 'wait until it is finished, show its progress and log; exit 4 unless it completed'),
   ],
   examples: [

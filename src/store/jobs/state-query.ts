@@ -55,6 +55,8 @@ export function inState(state: JobState, now: Date): mongo.Filter<JobDocument> {
     case 'blocked':
       return { status, held: null };
     case 'cancelled':
+      // Also a document without the field, as `jobState` does.
+      return { status, cancelKind: { $in: [state, null] } };
     case 'skipped':
     case 'expired':
       return { status, cancelKind: state };

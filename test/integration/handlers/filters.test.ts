@@ -225,7 +225,7 @@ describe('filters', () => {
       .dispatch();
     await scheduler.run();
     open = true;
-    assert.deepEqual(await scheduler.retry(id), { retried: true });
+    assert.deepEqual(await scheduler.retry(id), { result: 'changed', state: 'waiting' });
     await scheduler.run();
     const job = await scheduler.getJob(id);
     assert.deepEqual([job?.status, job?.skipReason, job?.result], ['COMPLETED', null, 'done']);
@@ -255,7 +255,7 @@ describe('filters', () => {
     const handle = await work.when(block).dispatch();
     const pass = scheduler.run();
     await entered;
-    assert.deepEqual(await handle.cancel('enough'), { answer: 'requested' });
+    assert.deepEqual(await handle.cancel('enough'), { result: 'requested', state: 'running' });
     release(true);
     await pass;
     assert.equal((await scheduler.getJob(handle.id))?.status, 'CANCELLED');

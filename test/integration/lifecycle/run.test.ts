@@ -143,6 +143,19 @@ describe('install()', () => {
           key: { status: 1, finishedAt: 1 },
           partialFilterExpression: { status: { $in: ['COMPLETED', 'FAILED', 'CANCELLED'] } },
         },
+        {
+          name: 'cancelled',
+          key: { cancelKind: 1, finishedAt: 1 },
+          partialFilterExpression: { status: 'CANCELLED' },
+        },
+        {
+          name: 'retrying',
+          key: { nextRunAt: 1 },
+          partialFilterExpression: {
+            status: 'SCHEDULED',
+            $or: [{ attempts: { $gt: 0 } }, { crashes: { $gt: 0 } }],
+          },
+        },
         { name: 'pending', key: { createdAt: 1 }, partialFilterExpression: { status: 'PENDING' } },
       ],
     );

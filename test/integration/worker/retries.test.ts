@@ -111,7 +111,7 @@ describe('retries', () => {
     registerFailing(scheduler);
     const { id } = await scheduler.dispatch('work', null, { retries: { max: 2, jitter: 'none' } });
     await runToEnd(scheduler, clock, id);
-    assert.deepEqual(await scheduler.retry(id), { retried: true });
+    assert.deepEqual(await scheduler.retry(id), { result: 'changed', state: 'waiting' });
     await runToEnd(scheduler, clock, id);
     const rows = await scheduler.getExecutions(id);
     assert.deepEqual(

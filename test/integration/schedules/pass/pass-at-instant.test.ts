@@ -53,6 +53,6 @@ describe('a pass with the option `at`', () => {
     await scheduler.runOnce({ at });
     await scheduler.runOnce({ at });
     assert.deepEqual(await database.collections.jobs.distinct('_id'), ['queued@2025-12-31T02:00:00.000Z']);
-    assert.deepEqual(await scheduler.getSkips('queued'), []);
+    assert.deepEqual((await scheduler.getSkips('queued')).items, []);
   });
 });

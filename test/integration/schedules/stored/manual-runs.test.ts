@@ -31,7 +31,7 @@ describe('manual runs', () => {
       clock.advance(MINUTE);
       const result = await scheduler.triggerSchedule('s');
       assert.ok(result.triggered);
-      assert.match(result.jobId, /^s![0-9a-f-]{36}$/);
+      assert.match(result.jobId, /^s\+[0-9a-f-]{36}$/);
       assert.equal(await scheduler.run(), 1);
       assert.deepEqual(seen, [[1, 's', 'ada']]);
       const { nextRunAt, lastRunAt, runs } = (await scheduler.getSchedule('s'))!;

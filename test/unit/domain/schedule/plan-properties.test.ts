@@ -108,7 +108,7 @@ describe('plan', () => {
         store(plan(schedule, occurrences, activeRun(), now), crashes);
         // Seven milliseconds later, so that the triggered run is not at the instant of an occurrence.
         const triggered = trigger
-          ? planTrigger(schedule, `s!${index}`, activeRun(), timeAfter(7, now))
+          ? planTrigger(schedule, `s+${index}`, activeRun(), timeAfter(7, now))
           : null;
         if (triggered !== null) store(triggered, crashes);
         maxRunning = Math.max(maxRunning, [...jobs.values()].filter(({ hasEnded }) => !hasEnded).length);

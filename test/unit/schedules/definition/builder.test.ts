@@ -270,7 +270,7 @@ describe('ScheduleBuilder', () => {
       [['onError', {}], /^onError\(\) takes a function, got object/],
       [['after', 'x'], /^after\(\) takes a function, got string/],
       [['named', ''], /^named\(\): the name of a schedule must not be empty/],
-      [['named', 'a@b'], /^named\(\): the name of a schedule must not contain any of @ + =, got 'a@b'/],
+      [['named', 'a@b'], /^named\(\): the name of a schedule must not contain any of @ \+ =, got 'a@b'/],
       [['named', { $ne: 1 }], /^named\(\): the name of a schedule must be a string/],
       [['dailyAt', '25:00'], /^dailyAt\(\) must be a time like '02:30', got "25:00"/],
       [['everyMinute', 0], /^everyMinute\(\)(\[\d\])? must be a whole number from 1 to 59, got 0/],

@@ -127,7 +127,7 @@ describe('DefinitionRegistry', () => {
       for (const name of [
         '',
         'a@b',
-        'a!b',
+        'a+b',
         'a=b',
         'a\0b',
         'x'.repeat(201),
