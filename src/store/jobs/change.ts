@@ -96,8 +96,10 @@ async function setHeld(
   now: Date,
 ): Promise<JobChange> {
   const { from, to } = TRANSITIONS[transition];
+  // A blocked job is PENDING as well, but nobody holds it.
+  const isHeld = transition === 'unhold' && { held: { $ne: null } };
   const changed = await c.jobs.findOneAndUpdate(
-    { _id: jobId, status: from[0] },
+    { _id: jobId, status: from[0], ...isHeld },
     { $set: { status: to, held } },
     { projection: STATE_PROJECTION, returnDocument: 'after' },
   );
