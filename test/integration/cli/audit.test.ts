@@ -87,6 +87,7 @@ describe('the audit log of chronos', () => {
     for (const verb of ['retry', 'hold', 'unhold', 'cancel']) await run('jobs', verb, 'mail=k');
     for (const verb of ['hold', 'unhold', 'cancel']) await run('jobs', verb, ...allMail);
     await run('jobs', 'retry', '--state', 'cancelled', ...allMail);
+    await run('jobs', 'reschedule', 'mail=k', '--delay', '1h');
     await db.collections.jobs.updateMany({}, [{ $set: { status: 'FAILED', finishedAt: '$$NOW' } }]);
     await run('dead', 'retry', ...allMail);
     await run('dispatch', 'mail');

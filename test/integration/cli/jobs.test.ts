@@ -128,6 +128,17 @@ describe('chronos commands for jobs and executions', () => {
       { id: bad, result: 'changed', state: 'waiting' },
     ]);
     assert.equal((await scheduler.getJob(bad))?.status, 'SCHEDULED');
+    const [moved, both] = await Promise.all([
+      run('jobs', 'reschedule', later, good, '--at', '2030-01-01 08:00'),
+      run('jobs', 'reschedule', later, '--at', '2030-01-01 08:00', '--delay', '1h'),
+    ]);
+    assert.deepEqual([moved.code, both.code], [1, 2]);
+    assert.match(
+      moved.stdout,
+      new RegExp(`${later} +changed, now delayed\n${good} +not changed: it is completed`),
+    );
+    assert.match(both.stderr, /needs either `at` or `delay`/);
+    assert.deepEqual((await scheduler.getJob(later))?.nextRunAt, new Date('2030-01-01T08:00:00Z'));
   });
 
   it('change jobs by filter only with --yes when there is no terminal', async () => {

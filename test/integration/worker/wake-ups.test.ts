@@ -131,7 +131,10 @@ describe('wake-ups', () => {
     const cancelled = nextEvent(worker, 'job:cancelled');
     const other = database.scheduler(withoutRenewalThread);
     await other.dispatch('work');
-    assert.deepEqual(await other.cancel(await started.promise, 'enough'), { result: 'requested', state: 'running' });
+    assert.deepEqual(await other.cancel(await started.promise, 'enough'), {
+      result: 'requested',
+      state: 'running',
+    });
     assert.equal((await cancelled).reason, 'enough');
   });
 
