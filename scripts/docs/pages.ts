@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { commandSections, exitCodeTable } from './commands.js';
 import { metricTable } from './metrics.js';
 import { routeTable } from './routes.js';
-import { fill, frequencyTable, optionTable, transitionTable } from './tables.js';
+import { fill, frequencyTable, optionTable, stateTable, transitionTable } from './tables.js';
 
 const ROOT = new URL('../../', import.meta.url);
 
@@ -40,7 +40,7 @@ async function generateParts(): Promise<Record<string, Record<string, string>>> 
       options: optionTable(await read('src/config/http-options.ts'), 'HttpOptions'),
       routes: routeTable(),
     },
-    'docs/lifecycle.md': { transitions: transitionTable() },
+    'docs/lifecycle.md': { states: stateTable(), transitions: transitionTable() },
     'docs/metrics.md': {
       options: optionTable(await read('src/metrics/attach.ts'), 'MetricsOptions'),
       metrics: await metricTable(),

@@ -1,5 +1,6 @@
 import ts from 'typescript';
 import { FREQUENCIES, overridableCron, WEEKDAYS } from '../../src/domain/calendar/frequencies.js';
+import { JOB_STATES } from '../../src/domain/job/state.js';
 import { type Transition, TRANSITIONS } from '../../src/domain/job/transitions.js';
 
 // The parts of docs/ that are generated from the code; a test checks that they are up to date.
@@ -10,6 +11,13 @@ export function transitionTable(): string {
       `| ${name} | ${from.join(', ')} | ${to} | ${fence === 1 ? '+1' : '–'} | ${meaning} |`,
   );
   return ['| transition | from | to | fence | when |', '|---|---|---|---|---|', ...rows].join('\n');
+}
+
+export function stateTable(): string {
+  const rows = Object.entries(JOB_STATES).map(
+    ([state, { status, meaning }]) => `| \`${state}\` | ${status} | ${meaning} |`,
+  );
+  return ['| state | stored status | meaning |', '|---|---|---|', ...rows].join('\n');
 }
 
 /** Example arguments of the helpers that take some. */
