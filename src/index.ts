@@ -1,6 +1,6 @@
 // The public interface. Everything else is internal.
 export { Scheduler } from './scheduler.js';
-export type { SchedulerOptions, RetentionOptions } from './config/options.js';
+export type { SchedulerOptions } from './config/options.js';
 export { ChronosError, type ErrorCode, type StoredError } from './domain/errors.js';
 export type { EventName, LifecycleState, SchedulerEvents } from './domain/events.js';
 export { attachLogger, type LogTarget } from './runtime/logger.js';
@@ -30,7 +30,7 @@ export type { Count, QueueBacklog } from './store/jobs/counts.js';
 export type { HeldLock } from './worker/locks/named-locks.js';
 
 // Handlers
-export type { HandlerOptions, RetryOptions } from './config/handler-options.js';
+export type { HandlerOptions, RetentionOptions, RetryOptions } from './config/handler-options.js';
 export { CancelJob, SnoozeJob } from './domain/job/control-flow.js';
 export { EventChannel, type ChannelListener } from './handlers/built-in/event-channel.js';
 export type {

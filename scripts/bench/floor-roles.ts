@@ -12,7 +12,6 @@ import { sampleJob } from './sample-job.js';
 
 type Of<Name extends Role['name']> = Extract<Role, { name: Name }>;
 
-const DAY_MS = 86_400_000;
 const CHUNK = 1000;
 const BY_ID = { hint: { _id: 1 } } as const;
 
@@ -161,7 +160,7 @@ async function settle({ jobs, executions }: Floor, claimed: Claim, work: Work): 
     ...{ outcome: 'completed' as const, error: null, log: [] },
   };
   await executions.insertMany(
-    claimed.jobs.map((job) => executionRow({ ...job, fence: 1 }, execution, DAY_MS)),
+    claimed.jobs.map((job) => executionRow({ ...job, fence: 1 }, execution)),
     { ordered: false },
   );
 }

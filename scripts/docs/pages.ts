@@ -48,7 +48,7 @@ async function generateParts(): Promise<Record<string, Record<string, string>>> 
     'docs/options.md': {
       scheduler: optionTable(options, 'SchedulerOptions'),
       retries: optionTable(handlerOptions, 'RetryOptions'),
-      retention: optionTable(options, 'RetentionOptions'),
+      retention: optionTable(handlerOptions, 'RetentionOptions'),
       handler: optionTable(handlerOptions, 'HandlerOptions'),
       dispatch: optionTable(await read('src/config/dispatch-options.ts'), 'DispatchOptions'),
     },

@@ -2,7 +2,13 @@ import type { Duration } from '../domain/duration.js';
 import { MAX_KEY_LENGTH } from '../domain/identifiers.js';
 import type { Instant } from '../domain/instant.js';
 import * as v from '../domain/validation.js';
-import { type RetryOptions, retryShape } from './handler-options.js';
+import {
+  expiresInShape,
+  type RetentionOptions,
+  retentionShape,
+  type RetryOptions,
+  retryShape,
+} from './handler-options.js';
 import { DEFAULT_PRIORITY, DEFAULT_QUEUE } from './options.js';
 
 /** How one job is dispatched. */
@@ -23,11 +29,24 @@ export interface DispatchOptions {
   timeout?: Duration;
   /** How long the job may take from its first start, over all attempts. Default none. */
   maxRunningTime?: Duration;
-  /** Create it PENDING: it waits for `unhold`. */
+  /**
+   * A job that has not started this long after it was due never starts: it ends `expired`. Default: `expiresIn` of its
+   * task type, else never.
+   */
+  expiresIn?: Duration;
+  /** The user it is for; jobs can be listed by user. */
+  userId?: string;
+  /** Up to ten short labels; jobs can be listed by tag. */
+  tags?: readonly string[];
+  /** How long it is kept when it has finished. Default: `retention` of its task type, else of the Scheduler. */
+  retention?: RetentionOptions;
+  /** Create it held: it waits for `unhold`. */
   hold?: boolean;
 }
 
 const MAX_PRIORITY = 1000;
+const MAX_TAGS = 10;
+const MAX_TAG_LENGTH = 50;
 export const priorityShape = v.described(
   v.integer(0, MAX_PRIORITY),
   `lower is more urgent; default ${DEFAULT_PRIORITY}`,
@@ -44,7 +63,11 @@ const COMMON = {
   retries: retryShape,
   timeout: v.duration({ min: 1 }),
   maxRunningTime: v.duration({ min: 1 }),
-  hold: v.described(v.flag, 'true: the job is PENDING until `unhold`'),
+  expiresIn: expiresInShape,
+  userId: v.name,
+  tags: v.described(v.listOf(v.text(MAX_TAG_LENGTH), { max: MAX_TAGS }), 'labels to list jobs by'),
+  retention: retentionShape,
+  hold: v.described(v.flag, 'true: the job waits for `unhold`'),
 };
 
 type ParsedDispatchOptions = v.Parsed<typeof COMMON> & { at: Date };

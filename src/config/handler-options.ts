@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Duration } from '../domain/duration.js';
 import type { RetryPolicy } from '../domain/job/backoff.js';
+import type { Retention } from '../domain/job/job.js';
 import * as v from '../domain/validation.js';
 
 /** When failed attempts are repeated. */
@@ -14,6 +15,27 @@ export interface RetryOptions {
   /** `full`: a random delay up to the computed one; `none`: exactly the computed one. Default `full`. */
   jitter?: 'full' | 'none';
 }
+
+/** How long finished jobs are kept. */
+export interface RetentionOptions {
+  /** Default `'1d'`. */
+  completed?: Duration;
+  /** Default `'30d'`. */
+  failed?: Duration;
+  /** Cancelled, skipped and expired jobs. Default `'1d'`. */
+  cancelled?: Duration;
+}
+
+export const retentionShape: v.Shape<Partial<Retention>> = v.object<Retention>({
+  completed: v.duration(),
+  failed: v.duration(),
+  cancelled: v.duration(),
+});
+
+export const expiresInShape = v.described(
+  v.duration({ min: 1 }),
+  'a job that has not started this long after it was due never starts',
+);
 
 export const DEFAULT_RETRIES = {
   max: 3,
@@ -48,6 +70,10 @@ export interface HandlerOptions {
   retries?: RetryOptions;
   /** How long the lock of a job lasts without renewal. Default: the Scheduler's `lockTimeout`. */
   lease?: Duration;
+  /** A job that has not started this long after it was due never starts: it ends `expired`. Default: never. */
+  expiresIn?: Duration;
+  /** Fields that are not set come from the Scheduler's `retention`. */
+  retention?: RetentionOptions;
   /** A Standard Schema. Payloads are checked at dispatch and again before execution. */
   schema?: StandardSchemaV1;
   /** `immediate` writes each outcome separately, before its slot is freed; `batched` writes several together. Default `batched`. */
@@ -60,6 +86,8 @@ const handlerShapes = {
   timeout: v.duration({ min: 1 }),
   retries: retryShape,
   lease: leaseShape,
+  expiresIn: expiresInShape,
+  retention: retentionShape,
   schema: v.matching('a schema that follows Standard Schema', isStandardSchema),
   settle: v.oneOf('batched', 'immediate'),
 } satisfies Record<keyof HandlerOptions, v.Shape<unknown>>;

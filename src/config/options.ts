@@ -3,19 +3,18 @@ import type { FieldSchedule } from '../domain/calendar/field-schedule.js';
 import type { Clock } from '../domain/clock.js';
 import type { Duration } from '../domain/duration.js';
 import type { RetryPolicy } from '../domain/job/backoff.js';
+import type { Retention } from '../domain/job/job.js';
 import * as v from '../domain/validation.js';
-import { DEFAULT_RETRIES, leaseShape, type RetryOptions, retryShape } from './handler-options.js';
+import {
+  DEFAULT_RETRIES,
+  leaseShape,
+  type RetentionOptions,
+  retentionShape,
+  type RetryOptions,
+  retryShape,
+} from './handler-options.js';
 import { currentEnvironment } from './process-env.js';
 import { parseSymbols, timezoneShape } from './rule-options.js';
-
-export interface RetentionOptions {
-  /** Default `'7d'`. */
-  completed?: Duration;
-  /** Default `'30d'`. */
-  failed?: Duration;
-  /** Default `'30d'`. */
-  cancelled?: Duration;
-}
 
 export interface SchedulerOptions {
   /** Connection string of MongoDB, including the name of the database. */
@@ -50,10 +49,8 @@ export interface SchedulerOptions {
   maxCrashes?: number;
   /** Maximum size of a payload in bytes of BSON. Default 262144 (256 KiB). */
   maxPayloadBytes?: number;
-  /** How long finished jobs are kept, by status. */
+  /** How long finished jobs are kept, with their rows in the execution log. Default: `'1d'`, failed ones `'30d'`. */
   retention?: RetentionOptions;
-  /** How long rows of the execution log are kept. Default `'30d'`. */
-  executionRetention?: Duration;
   /** How often finished jobs past their retention are removed. Default `'10m'`. */
   pruneInterval?: Duration;
   /** How long `start()` keeps trying to reach MongoDB. Default `'60s'`. */
@@ -99,8 +96,7 @@ export const optionShapes = {
   retries: retryShape,
   maxCrashes: v.integer(1, 1000),
   maxPayloadBytes: v.integer(1024, 15 * 1024 * 1024),
-  retention: v.object<Retention>({ completed: v.duration(), failed: v.duration(), cancelled: v.duration() }),
-  executionRetention: v.duration({ min: 1000 }),
+  retention: retentionShape,
   pruneInterval: v.duration({ min: 1000 }),
   connectTimeout: v.duration({ min: 1 }),
   timezone: timezoneShape,
@@ -118,13 +114,12 @@ const optionsShape = v.requiring(v.object(optionShapes), {
 });
 
 type ParsedOptions = v.Parsed<typeof optionShapes>;
-type Retention = Readonly<Record<keyof RetentionOptions, number>>;
 
 /** All options with their defaults; durations in milliseconds. Frozen. */
 export type ResolvedOptions = Readonly<
   Omit<ParsedOptions, 'retries' | 'retention' | 'workerId' | 'clock'> & {
     retries: RetryPolicy;
-    retention: Retention;
+    retention: Readonly<Retention>;
     workerId: string | undefined;
     clock: Clock | undefined;
   }
@@ -143,8 +138,7 @@ export const DEFAULTS = {
   retries: DEFAULT_RETRIES,
   maxCrashes: 3,
   maxPayloadBytes: 256 * 1024,
-  retention: { completed: 7 * DAY_MS, failed: 30 * DAY_MS, cancelled: 30 * DAY_MS },
-  executionRetention: 30 * DAY_MS,
+  retention: { completed: DAY_MS, failed: 30 * DAY_MS, cancelled: DAY_MS },
   pruneInterval: 600_000,
   connectTimeout: 60_000,
   timezone: 'UTC',

@@ -31,6 +31,7 @@ export interface JobFilterOptions {
   /** The id of the schedule that created the job. */
   schedule?: string;
   userId?: string;
+  tag?: string;
   /** Prefix of the job id. */
   idPrefix?: string;
 }
@@ -91,6 +92,7 @@ export const jobFilterShapes: v.Shapes<JobFilterOptions> = {
   taskType: v.name,
   schedule: v.name,
   userId: v.name,
+  tag: v.name,
   idPrefix: v.described(jobId, 'prefix of the job id'),
 };
 

@@ -12,7 +12,7 @@ import {
 } from '../domain/schedule/schedule.js';
 import * as v from '../domain/validation.js';
 import { priorityShape } from './dispatch-options.js';
-import { type RetryOptions, retryShape } from './handler-options.js';
+import { expiresInShape, type RetryOptions, retryShape } from './handler-options.js';
 import { DEFAULT_PRIORITY } from './options.js';
 import { BASES, type ParsedRule, ruleShapes, type ScheduleContext, toRule } from './rule-options.js';
 
@@ -68,6 +68,8 @@ export interface ScheduleOptions {
   timeout?: Duration;
   /** How long one run may take, over all its attempts. Default none. */
   maxRunningTime?: Duration;
+  /** A run that has not started this long after it was due never starts: it ends `expired`. Default: never. */
+  expiresIn?: Duration;
   /** While the previous run is active: `skip` the new one, `queue` it, `replace` the previous one, or `allow` both. Default `skip`. */
   overlap?: Overlap;
   /** What happens to runs that were missed. Default: the last one runs if it is less than a day late. */
@@ -91,6 +93,7 @@ const runShapes = {
   retries: retryShape,
   timeout: v.duration({ min: 1 }),
   maxRunningTime: v.duration({ min: 1 }),
+  expiresIn: expiresInShape,
   overlap: v.oneOf(...OVERLAPS),
   misfire: v.object<Misfire>({
     policy: v.oneOf(...MISFIRES),
@@ -156,6 +159,7 @@ export function resolveSchedule(
     retries: parsed.retries ?? null,
     timeout: parsed.timeout ?? null,
     maxRunningTime: parsed.maxRunningTime ?? null,
+    expiresIn: parsed.expiresIn ?? null,
     misfire: { ...DEFAULT_MISFIRE, ...parsed.misfire },
     overlap: parsed.overlap ?? 'skip',
     jitter: parsed.jitter ?? 0,

@@ -16,6 +16,7 @@ export type ErrorCode =
   | 'JOB_RETURNED_FALSE'
   | 'JOB_CANCELLED'
   | 'JOB_SKIPPED'
+  | 'JOB_EXPIRED'
   | 'WORKER_STOPPING'
   | 'OUTCOME_REFUSED'
   | 'LOCK_HELD'

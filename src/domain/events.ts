@@ -64,6 +64,8 @@ export interface SchedulerEvents {
   'job:cancelled': JobEvent & { reason: string | null };
   /** A filter of the definition skipped the run. No hook ran, and it does not count as an attempt. */
   'job:skipped': AttemptEvent & { reason: string };
+  /** The job had not started before it expired; it never starts. */
+  'job:expired': JobEvent & { queue: string; expiresAt: Date };
   /** The handler asked to run later. It does not count as an attempt. */
   'job:snoozed': AttemptEvent & { until: Date };
   /** Released unfinished, because this worker is stopping. It does not count as an attempt. */
@@ -127,6 +129,7 @@ const NAMES: Record<EventName, true> = {
   'job:failed': true,
   'job:cancelled': true,
   'job:skipped': true,
+  'job:expired': true,
   'job:snoozed': true,
   'job:released': true,
   'job:stalled': true,

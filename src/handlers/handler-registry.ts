@@ -4,6 +4,7 @@ import { inheritedEnvironment } from '../config/process-env.js';
 import { ChronosError } from '../domain/errors.js';
 import { assertTaskType } from '../domain/identifiers.js';
 import type { RetryPolicy } from '../domain/job/backoff.js';
+import type { Retention } from '../domain/job/job.js';
 import { type EventChannel, eventHandler } from './built-in/event-channel.js';
 import { shellHandler } from './built-in/shell.js';
 import { urlHandler } from './built-in/url.js';
@@ -28,6 +29,7 @@ export interface TaskDefaults {
   readonly queue: string | null;
   readonly priority: number;
   readonly maxRunningTime: number | null;
+  readonly expiresIn: number | null;
 }
 
 /** A handler with the options and hooks of the definition that runs it, if any. */
@@ -43,6 +45,10 @@ export interface TaskSettings {
   readonly lease: number;
   readonly timeout: number;
   readonly retries: RetryPolicy;
+  /** Undefined: its jobs do not expire, unless they have an expiry of their own. */
+  readonly expiresIn: number | undefined;
+  /** Undefined: the Scheduler's retention applies. */
+  readonly retention: Partial<Retention> | undefined;
   /** Each outcome is written alone, before its slot is free again. */
   readonly settlesImmediately: boolean;
 }
@@ -65,7 +71,10 @@ export class HandlerRegistry {
 
   constructor(options: Pick<ResolvedOptions, 'lockTimeout' | 'timeout' | 'retries'>) {
     const { lockTimeout, timeout, retries } = options;
-    this.#defaults = { lease: lockTimeout, timeout, retries, settlesImmediately: false };
+    this.#defaults = {
+      ...{ lease: lockTimeout, timeout, retries, settlesImmediately: false },
+      ...{ expiresIn: undefined, retention: undefined },
+    };
   }
 
   /** The task types whose jobs this process runs. */
@@ -179,6 +188,8 @@ function toSettings(options: ResolvedHandlerOptions, defaults: TaskSettings): Ta
     lease: options.lease ?? defaults.lease,
     timeout: options.timeout ?? defaults.timeout,
     retries: { ...defaults.retries, ...options.retries },
+    expiresIn: options.expiresIn,
+    retention: options.retention,
     settlesImmediately: options.settle === 'immediate',
   };
 }

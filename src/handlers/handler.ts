@@ -20,6 +20,7 @@ export type JobContext = Readonly<
   >
 > & {
   readonly id: string;
+  readonly tags: readonly string[];
   /** The payload as it was dispatched; the handler's first argument is the output of its schema. */
   readonly payload: unknown;
   /** Starts at 1. */

@@ -118,20 +118,27 @@ export class Dispatcher {
     const schema = registry.get(taskType)?.options.schema;
     if (schema !== undefined) await applySchema(taskType, schema, storedPayload);
     const now = clock.now();
-    return newJob({
+    const nextRunAt = resolved.at ?? new Date(now.getTime() + (resolved.delay ?? 0));
+    const expiresIn = resolved.expiresIn ?? registry.settingsFor(taskType).expiresIn;
+    const job = newJob({
       _id: resolved.key === undefined ? newJobId() : `${taskType}=${resolved.key}`,
       taskType,
       queue: resolved.queue,
       priority: resolved.priority,
       payload: storedPayload,
-      nextRunAt: resolved.at ?? new Date(now.getTime() + (resolved.delay ?? 0)),
+      nextRunAt,
       createdAt: now,
       retries: resolved.retries ?? null,
       timeout: resolved.timeout ?? null,
       maxRunningTime: resolved.maxRunningTime ?? null,
+      userId: resolved.userId ?? null,
       held: resolved.hold ? { reason: 'dispatched on hold', at: now } : null,
       nonce: randomUUID(),
     });
+    if (resolved.tags !== undefined) job.tags = [...new Set(resolved.tags)];
+    if (expiresIn !== undefined) job.expiresAt = new Date(nextRunAt.getTime() + expiresIn);
+    if (resolved.retention !== undefined) job.retention = resolved.retention;
+    return job;
   }
 
   async #storeChunk(chunk: readonly (JobDocument | Error)[]): Promise<DispatchResult[]> {

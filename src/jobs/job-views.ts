@@ -37,6 +37,11 @@ export interface JobSummary {
   /** The occurrence of the schedule that it was created for. */
   scheduledFor: Date | null;
   userId: string | null;
+  tags: readonly string[];
+  /** A job that has not started by then never starts. */
+  expiresAt: Date | null;
+  /** Set if the finished job has its own retention: it is kept until then. */
+  keepUntil: Date | null;
   /** Set while a person holds the job. */
   held: Hold | null;
   /** Why a filter skipped the job. */
@@ -121,6 +126,9 @@ export function toJobSummary(job: JobDocument, now: Date): JobSummary {
     schedule: job.schedule,
     scheduledFor: job.scheduledFor,
     userId: job.userId,
+    tags: job.tags ?? [],
+    expiresAt: job.expiresAt ?? null,
+    keepUntil: job.keepUntil ?? null,
     held: job.held,
     skipReason: job.skipReason,
     cancelRequested: job.cancelRequested,

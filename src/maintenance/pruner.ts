@@ -1,6 +1,7 @@
 import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
 import { type Duration, parseDuration } from '../domain/duration.js';
+import type { FinishedStatus } from '../domain/job/job.js';
 import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/periodic-service.js';
@@ -11,6 +12,11 @@ import type { Store } from '../store/store.js';
 const BATCH = 5000;
 /** Jobs of schedules are kept at least this long: their ids prevent a second job for the same occurrence. */
 const KEEP_OCCURRENCES_MS = 3_600_000;
+
+/** Occurrences are kept longer than other jobs, and an outcome may be stored late. */
+const CHECK_AGAIN_MS = 2 * KEEP_OCCURRENCES_MS;
+/** Old jobs may appear later, for example from a backup. */
+const FULL_CHECK_MS = 86_400_000;
 
 export interface PruneCounts {
   /** Finished jobs past their retention. */
@@ -33,6 +39,9 @@ interface PrunerDeps {
 export class Pruner extends PeriodicService {
   readonly name = 'prune';
   readonly #deps: PrunerDeps;
+  /** Older jobs have their own retention. Without this, every round would read all of them again. */
+  #checkedUntil: Partial<Record<FinishedStatus, Date>> = {};
+  #nextFullCheck = -Infinity;
 
   constructor(deps: PrunerDeps) {
     super(deps.clock, deps.events);
@@ -40,7 +49,17 @@ export class Pruner extends PeriodicService {
   }
 
   async runOnce(): Promise<number> {
-    await this.#delete(this.#finished(), () => this.stopping);
+    if (this.clock.monotonic() >= this.#nextFullCheck) {
+      this.#checkedUntil = {};
+      this.#nextFullCheck = this.clock.monotonic() + FULL_CHECK_MS;
+    }
+    const prunables = this.#finished(undefined, this.#checkedUntil);
+    await this.#delete(prunables, () => this.stopping);
+    if (!this.stopping) {
+      for (const one of prunables)
+        if (one.kind === 'finished')
+          this.#checkedUntil[one.status] = new Date(one.before.getTime() - CHECK_AGAIN_MS);
+    }
     return this.#deps.options.pruneInterval;
   }
 
@@ -68,13 +87,19 @@ export class Pruner extends PeriodicService {
     };
   }
 
-  #finished(age?: number): Prunable[] {
+  /** With an age, also jobs with their own retention. */
+  #finished(age?: number, from: Partial<Record<FinishedStatus, Date>> = {}): Prunable[] {
     const { completed, failed, cancelled } = this.#deps.options.retention;
-    const common = { kind: 'finished', occurrencesBefore: this.#before(KEEP_OCCURRENCES_MS) } as const;
+    const occurrencesBefore = this.#before(KEEP_OCCURRENCES_MS);
+    const ofStatus = (status: FinishedStatus, retention: number): Prunable => ({
+      ...{ kind: 'finished', status, before: this.#before(age ?? retention), occurrencesBefore },
+      ...{ any: age !== undefined, ...(from[status] !== undefined && { from: from[status] }) },
+    });
     return [
-      { ...common, status: 'COMPLETED', before: this.#before(age ?? completed) },
-      { ...common, status: 'FAILED', before: this.#before(age ?? failed) },
-      { ...common, status: 'CANCELLED', before: this.#before(age ?? cancelled) },
+      ofStatus('COMPLETED', completed),
+      ofStatus('FAILED', failed),
+      ofStatus('CANCELLED', cancelled),
+      { kind: 'kept', before: this.clock.now(), occurrencesBefore },
     ];
   }
 

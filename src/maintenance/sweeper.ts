@@ -8,28 +8,31 @@ import type { EventBus } from '../runtime/event-bus.js';
 import type { OutageMonitor } from '../runtime/outage-monitor.js';
 import { PeriodicService } from '../runtime/periodic-service.js';
 import { MAX_REJECTIONS } from '../runtime/retry.js';
+import { traceFields } from '../runtime/tracing.js';
 import { isResultUnknown } from '../store/mongo-errors.js';
 import type { Store } from '../store/store.js';
 import type { WorkerEngine } from '../worker/engine.js';
 import { emitRecovered } from '../worker/job-events.js';
 
 const BATCH = 100;
+const EXPIRE_BATCH = 1000;
 
 interface SweeperDeps {
   clock: Clock;
   events: EventBus;
   random: () => number;
   workerId: string;
-  store: Pick<Store, 'findExpired' | 'recover' | 'logExecutions'>;
+  store: Pick<Store, 'expireJobs' | 'findExpired' | 'keepCancelled' | 'recover' | 'logExecutions'>;
   registry: Pick<HandlerRegistry, 'settingsFor'>;
   outages: OutageMonitor;
   engine: Pick<WorkerEngine, 'wake'>;
-  options: Pick<ResolvedOptions, 'sweepInterval' | 'maxCrashes' | 'executionRetention'>;
+  options: Pick<ResolvedOptions, 'sweepInterval' | 'maxCrashes'>;
 }
 
 /**
  * Recovers jobs whose lock expired: their process died, froze, or lost its connection. Separate from the claim, so that
- * the claim needs no `$or`. Every worker sweeps; the fenced write lets only one of them recover a job.
+ * the claim needs no `$or`. Also ends jobs that expired before they started. Every worker sweeps; the fenced write lets
+ * only one of them recover a job.
  */
 export class Sweeper extends PeriodicService {
   readonly name = 'sweep';
@@ -62,7 +65,20 @@ export class Sweeper extends PeriodicService {
       await this.#recover(job, now);
     }
     await this.#logCrashes();
-    return expired.length === BATCH ? 0 : options.sweepInterval;
+    const ended = await this.#endExpiredJobs(now);
+    return expired.length === BATCH || ended === EXPIRE_BATCH ? 0 : options.sweepInterval;
+  }
+
+  /** Jobs that nobody claimed before they expired. A worker that claims one first ends it itself. */
+  async #endExpiredJobs(now: Date): Promise<number> {
+    const { store, events, workerId } = this.#deps;
+    const ended = await store.expireJobs(now, EXPIRE_BATCH, workerId);
+    for (const job of ended) {
+      const { _id: jobId, taskType, queue, expiresAt = now } = job;
+      if (job.retention !== undefined) await store.keepCancelled(job, now);
+      events.emit('job:expired', { jobId, taskType, queue, ...traceFields(job), expiresAt });
+    }
+    return ended.length;
   }
 
   async #recover(job: JobDocument, now: Date): Promise<void> {
@@ -70,7 +86,7 @@ export class Sweeper extends PeriodicService {
     const { retries } = registry.settingsFor(job.taskType);
     const recovery = decideRecovery({ job, maxCrashes: options.maxCrashes, retries, now, random });
     if (!(await store.recover(job, recovery, workerId, now))) return;
-    if (job.status === 'RUNNING') this.#unlogged.push(crashedExecution(job, now, options.executionRetention));
+    if (job.status === 'RUNNING') this.#unlogged.push(crashedExecution(job, now));
     emitRecovered(events, job, recovery, now);
     engine.wake();
   }

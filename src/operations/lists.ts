@@ -59,7 +59,7 @@ export async function listExecutions(
   const { items, next } = await readPage(
     parseExecutionQuery(query),
     (one) => store.listExecutions(one),
-    ({ expiresAt, _id }) => ({ at: expiresAt, id: _id }),
+    ({ finishedAt, _id }) => ({ at: finishedAt, id: _id }),
   );
   return { items: items.map(toExecutionSummary), next };
 }

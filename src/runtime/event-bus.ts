@@ -8,7 +8,7 @@ export type Listener<E extends EventName> = (event: SchedulerEvents[E]) => unkno
 
 type Guarded = (event: unknown) => void;
 
-const JOB_END_EVENTS = ['job:complete', 'job:failed', 'job:cancelled', 'job:skipped'] as const;
+const JOB_END_EVENTS = ['job:complete', 'job:failed', 'job:cancelled', 'job:skipped', 'job:expired'] as const;
 
 /**
  * The typed events of a Scheduler. In eventemitter3 a listener that throws stops `emit` and the listeners after it. Here

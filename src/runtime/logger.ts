@@ -28,6 +28,10 @@ const LINES: { readonly [E in EventName]: (event: SchedulerEvents[E]) => Line } 
     `${taskType} cancelled: ${reason ?? 'no reason given'}`,
   ],
   'job:skipped': ({ taskType, reason }) => ['info', `${taskType} skipped: ${reason}`],
+  'job:expired': ({ taskType, expiresAt }) => [
+    'warn',
+    `${taskType} expired at ${iso(expiresAt)} without having started`,
+  ],
   'job:snoozed': ({ taskType, until }) => ['info', `${taskType} snoozed until ${iso(until)}`],
   'job:released': ({ taskType }) => ['info', `${taskType} released unfinished`],
   'job:stalled': ({ taskType, lockedBy, status }) => [

@@ -40,12 +40,12 @@ export interface EngineDeps {
 /** Constructs the parts top to bottom; each one gets the parts that it uses. */
 function createParts(deps: EngineDeps) {
   const { clock, events, store } = deps;
-  const { lockTimeout, queues, executionRetention } = deps.options;
+  const { lockTimeout, queues } = deps.options;
   const locks = new LockManager({ ...deps, lockTimeout });
   const namedLocks = new NamedLocks({ ...deps, locks, lockTimeout });
   const uncertainClaims = new UncertainClaims(clock, events, store);
   const picker = new JobPicker({ ...deps, queues, uncertainClaims });
-  const settler = new Settler({ ...deps, executionRetention });
+  const settler = new Settler(deps);
   const startedMarker = new StartedMarker(clock, events, store);
   const progress = new ProgressReporter(store, clock, events);
   const executor = new JobExecutor({ ...deps, progress });

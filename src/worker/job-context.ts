@@ -9,6 +9,7 @@ import type { Deadline, SharedTimer } from '../runtime/shared-timer.js';
 import { traceFields } from '../runtime/tracing.js';
 import type { Store } from '../store/store.js';
 
+const NO_TAGS: readonly string[] = [];
 const MAX_LOG_LINES = 1000;
 const MAX_LOG_LINE_BYTES = 4096;
 
@@ -27,6 +28,7 @@ export class AttemptContext implements JobContext {
   readonly schedule: string | null;
   readonly scheduledFor: Date | null;
   readonly userId: string | null;
+  readonly tags: readonly string[];
   readonly attempts: number;
   readonly crashes: number;
   readonly lockedBy: string | null;
@@ -48,6 +50,7 @@ export class AttemptContext implements JobContext {
     this.schedule = job.schedule ?? null;
     this.scheduledFor = job.scheduledFor ?? null;
     this.userId = job.userId ?? null;
+    this.tags = job.tags ?? NO_TAGS;
     this.attempts = job.attempts;
     this.crashes = job.crashes;
     this.lockedBy = job.lockedBy;

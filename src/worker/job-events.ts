@@ -65,6 +65,11 @@ export function emitOutcome(events: EventBus, job: JobDocument, outcome: Outcome
       return events.emit('job:cancelled', { ...event, reason: outcome.reason });
     case 'skipped':
       return events.emit('job:skipped', { ...event, reason: outcome.reason });
+    case 'expired': {
+      const { jobId, taskType, queue, traceId } = event;
+      const trace = traceId === undefined ? {} : { traceId };
+      return events.emit('job:expired', { jobId, taskType, queue, ...trace, expiresAt: outcome.expiresAt });
+    }
     case 'snoozed':
       return events.emit('job:snoozed', { ...event, until: outcome.until });
     case 'released':

@@ -2,7 +2,7 @@ import pLimit, { type LimitFunction } from 'p-limit';
 import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
 import { ChronosError } from '../domain/errors.js';
-import type { JobDocument } from '../domain/job/job.js';
+import { isExpired, type JobDocument } from '../domain/job/job.js';
 import { type AbortKind, isRescheduled } from '../domain/job/outcome.js';
 import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import type { EventBus } from '../runtime/event-bus.js';
@@ -176,8 +176,29 @@ export class JobRunner {
       this.#onSlotFreed({});
       return;
     }
+    if (this.#isExpired(entry.job)) return this.#drop(entry);
     this.#inFlight.markRunning(entry, clock.monotonic());
     void this.#run(entry);
+  }
+
+  #isExpired(job: JobDocument): boolean {
+    const { expiresIn } = this.#deps.registry.settingsFor(job.taskType);
+    if (job.expiresAt === undefined && expiresIn === undefined) return false;
+    return isExpired(job, this.#deps.clock.now(), expiresIn);
+  }
+
+  /** Settles a job that expired before it started. Its slot goes to the next one at once. */
+  #drop(entry: InFlightJob): void {
+    const { job } = entry;
+    const now = this.#deps.clock.now();
+    const expiresAt = job.expiresAt ?? now;
+    const attempt: Attempt = {
+      ...{ outcome: { kind: 'expired', expiresAt }, startedAt: now, finishedAt: now, duration: 0 },
+      ...{ log: [], isStuck: false, hookErrors: [] },
+    };
+    this.#inFlight.markEnded(entry);
+    void this.#settleAndAnnounce(entry, attempt).then(() => this.#forget(entry));
+    this.#onSlotFreed({});
   }
 
   /** The slot is free when the handler has ended; the job is forgotten when its outcome is also stored. */

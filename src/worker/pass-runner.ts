@@ -62,7 +62,8 @@ export class PassRunner {
     }
     await runner.whenSettled(runs);
     const failed = runs.filter(({ outcome }) => outcome?.kind === 'failed' || outcome?.kind === 'retry');
-    return { executed: runs.length, failed: failed.length };
+    const expired = runs.filter(({ outcome }) => outcome?.kind === 'expired');
+    return { executed: runs.length - expired.length, failed: failed.length };
   }
 
   /**

@@ -1,10 +1,11 @@
 import type { Clock } from '../domain/clock.js';
 import { ChronosError, storedError, type StoredError, toError } from '../domain/errors.js';
 import { CancelJob } from '../domain/job/control-flow.js';
-import { type ExecutionDocument, executionRow } from '../domain/job/execution.js';
+import { type ExecutionDocument, type ExecutionOutcome, executionRow } from '../domain/job/execution.js';
 import type { JobDocument } from '../domain/job/job.js';
 import type { Outcome } from '../domain/job/outcome.js';
 import { truncateUtf8 } from '../domain/text.js';
+import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import type { OutageMonitor } from '../runtime/outage-monitor.js';
 import { MAX_REJECTIONS, retry, retryDelay } from '../runtime/retry.js';
@@ -28,7 +29,7 @@ export interface SettlerDeps {
   clock: Clock;
   events: EventBus;
   workerId: string;
-  executionRetention: number;
+  registry: Pick<HandlerRegistry, 'settingsFor'>;
   outages: OutageMonitor;
 }
 
@@ -152,10 +153,12 @@ export class Settler {
   }
 
   async #tryWrite(open: readonly PendingOutcome[]): Promise<{ results: readonly Settled[]; error?: Error }> {
-    const { store, workerId } = this.#deps;
+    const { store, workerId, registry } = this.#deps;
     const settlements = open.map(({ job, token, outcome, attempt }): Settlement => {
       const { startedAt, finishedAt } = attempt;
-      return { jobId: job._id, token, workerId, outcome, startedAt, finishedAt };
+      const typeRetention = registry.settingsFor(job.taskType).retention;
+      const retention = job.retention === undefined ? typeRetention : { ...typeRetention, ...job.retention };
+      return { jobId: job._id, token, workerId, outcome, startedAt, finishedAt, retention };
     });
     try {
       return { results: await store.settle(settlements) };
@@ -166,11 +169,11 @@ export class Settler {
     }
   }
 
-  /** One row per settled attempt. Tried at least once, even after close(), so that the log agrees with the jobs. */
+  /** One row per settled attempt; a job that expired was not attempted. Tried at least once, even after close(), so that the log agrees with the jobs. */
   async #logExecutions(settled: readonly PendingOutcome[]): Promise<void> {
-    if (settled.length === 0) return;
+    const rows = settled.filter(({ outcome }) => outcome.kind !== 'expired').map((item) => this.#toRow(item));
+    if (rows.length === 0) return;
     const { store, clock, events } = this.#deps;
-    const rows = settled.map((item) => this.#toRow(item));
     await retry(() => store.logExecutions(rows), {
       ...WRITE_RETRY,
       clock,
@@ -182,12 +185,13 @@ export class Settler {
   }
 
   #toRow({ job, token, outcome, attempt }: PendingOutcome): ExecutionDocument {
-    const { workerId, executionRetention } = this.#deps;
+    const { workerId } = this.#deps;
     const { startedAt, finishedAt, duration, log } = attempt;
-    const { kind } = outcome;
+    const kind = outcome.kind as ExecutionOutcome;
     const error = toStoredError(outcome);
-    const record = { lockToken: token, workerId, startedAt, finishedAt, duration, log, outcome: kind, error };
-    return executionRow(job, record, executionRetention);
+    return executionRow(job, {
+      ...{ lockToken: token, workerId, startedAt, finishedAt, duration, log, outcome: kind, error },
+    });
   }
 }
 

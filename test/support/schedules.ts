@@ -1,4 +1,5 @@
 import type { JobDocument } from '../../src/domain/job/job.js';
+import { DEFAULTS } from '../../src/config/options.js';
 import { EventBus } from '../../src/runtime/event-bus.js';
 import type { DefinitionSync } from '../../src/schedules/enqueue/definition-sync.js';
 import { PlanExecutor } from '../../src/schedules/enqueue/plan-executor.js';
@@ -12,7 +13,6 @@ import type { ManualClock } from './manual-clock.js';
 import { loadOutcomes, type OccurrenceOutcome } from './occurrence-outcomes.js';
 
 const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
 
 /** After this long, any process executes a plan that the process that stored it has not executed. */
 export const TAKEOVER_MS = 2000;
@@ -46,7 +46,7 @@ export function createEnqueuer(
   clock: ManualClock,
   events = new EventBus('worker'),
 ): ScheduleEnqueuer {
-  const options = { environment: 'test', pollInterval: 5000, executionRetention: DAY };
+  const options = { environment: 'test', pollInterval: 5000, retention: DEFAULTS.retention };
   const deps = { clock, events, store, random: () => 0, options };
   return new ScheduleEnqueuer({
     ...deps,

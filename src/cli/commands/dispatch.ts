@@ -22,6 +22,9 @@ export const dispatch: CommandSpec = {
     option('--queue <name>', 'queue of the job (default: default)'),
     option('--key <text>', 'do not create a second job with the same task type and key'),
     option('--timeout <duration>', 'time limit of one attempt', shapes.timeout),
+    option('--expires-in <duration>', 'do not start it later than this after it was due', shapes.expiresIn),
+    option('--user <id>', 'user that the job is for'),
+    option('--tag <tags>', 'labels to find it by, separated by commas', shapes.tags),
     option('--hold', 'hold it: it does not run until `jobs unhold`'),
     option('--wait', 'wait until it is finished, show its progress and log; exit 4 unless it completed'),
   ],
@@ -31,7 +34,10 @@ export const dispatch: CommandSpec = {
   ],
   async run(context) {
     const { args } = context;
-    const options: DispatchOptions = args.pick('delay', 'at', 'priority', 'queue', 'key', 'timeout', 'hold');
+    const options: DispatchOptions = {
+      ...args.pick('delay', 'at', 'priority', 'queue', 'key', 'timeout', 'expiresIn', 'hold'),
+      ...args.pickAs({ userId: 'user', tags: 'tag' }),
+    };
     const { id, duplicate } = await context.change({
       action: 'dispatchJob',
       before: { filter: { taskType: args.first } },

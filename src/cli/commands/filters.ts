@@ -12,7 +12,8 @@ export const JOB_FILTER = [
   option('--queue <name>', 'in this queue'),
   option('--type <taskType>', 'of this task type'),
   option('--schedule <id>', 'of this schedule'),
-  option('--user <id>', 'of the schedules of this user'),
+  option('--user <id>', 'of this user'),
+  option('--tag <tag>', 'with this tag'),
   option('--prefix <text>', 'whose ids start with this'),
 ];
 
@@ -32,7 +33,7 @@ export const YES = option('--yes', 'do not ask');
 /** Not validated: the operations do that. */
 export function jobFilter(args: Arguments): JobFilterOptions {
   return {
-    ...args.pick('state', 'queue', 'schedule'),
+    ...args.pick('state', 'queue', 'schedule', 'tag'),
     ...args.pickAs({ taskType: 'type', userId: 'user', idPrefix: 'prefix' }),
   };
 }

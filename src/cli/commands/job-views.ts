@@ -59,6 +59,8 @@ export function jobLines({ job, executions }: JobDetails, view: View): Line[] {
     ['schedule', job.schedule],
     ['for', job.scheduledFor && instant(job.scheduledFor)],
     ['user', job.userId],
+    ['tags', job.tags.length === 0 ? null : job.tags.join(', ')],
+    ['expires', job.expiresAt && formatMoment(job.expiresAt, now)],
     ['locked by', job.lockedBy && `${job.lockedBy} until ${formatMoment(job.lockedUntil, now)}`],
     ['counts', `${job.attempts} failed, ${job.crashes} crashed, fence ${job.fence}`],
     ['progress', job.progress && `${job.progress.value} ${job.progress.note ?? ''}`],

@@ -28,13 +28,24 @@ export const SCHEDULE_OPTIONS = [
   option('--jitter <duration>', 'delay each run by up to this', shapes.jitter),
   option('--timeout <duration>', 'time limit of one attempt', shapes.timeout),
   option('--max-running-time <duration>', 'time limit of one run, over all attempts', shapes.maxRunningTime),
+  option('--expires-in <duration>', 'do not start a run later than this after it was due', shapes.expiresIn),
   option('--max-runs <n>', 'end after this many runs', shapes.maxRuns),
   option('--user <id>', 'user that the schedule belongs to'),
   option('--options <json>', 'any other option of addSchedule(), as JSON or @file', jsonObject),
 ];
 
 const UNSETTABLE = [
-  ...['queue', 'priority', 'overlap', 'misfire', 'jitter', 'timeout', 'maxRunningTime', 'maxRuns'],
+  ...[
+    'queue',
+    'priority',
+    'overlap',
+    'misfire',
+    'jitter',
+    'timeout',
+    'maxRunningTime',
+    'maxRuns',
+    'expiresIn',
+  ],
   ...['payload', 'between', 'except', 'startsAt', 'endsAt', 'userId', 'timezone', 'retries', 'environments'],
   ...['seconds', 'minutes', 'hours', 'days', 'months', 'weekdays'],
 ];
@@ -52,6 +63,7 @@ export function scheduleInput(args: Arguments): SchedulePatch {
     ...(args.value('options') as object | undefined),
     ...args.pick('cron', 'every', 'symbol', 'timezone', 'between', 'except', 'startsAt', 'endsAt'),
     ...args.pick('payload', 'queue', 'priority', 'overlap', 'jitter', 'timeout', 'maxRunningTime', 'maxRuns'),
+    ...args.pick('expiresIn'),
     ...args.pickAs({ userId: 'user' }),
     ...(misfire !== undefined && { misfire: { policy: misfire } }),
   };

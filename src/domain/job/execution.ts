@@ -2,8 +2,11 @@ import type { StoredError } from '../errors.js';
 import type { JobDocument } from './job.js';
 import { type OutcomeKind, TRANSITION_OF } from './outcome.js';
 
-/** The outcomes in the execution log. */
-export const EXECUTION_OUTCOMES = [...(Object.keys(TRANSITION_OF) as OutcomeKind[]), 'crashed'] as const;
+/** The outcomes in the execution log. A job that expired was never attempted. */
+export const EXECUTION_OUTCOMES = [
+  ...(Object.keys(TRANSITION_OF) as OutcomeKind[]).filter((kind) => kind !== 'expired'),
+  'crashed',
+] as const;
 
 export type ExecutionOutcome = (typeof EXECUTION_OUTCOMES)[number];
 
@@ -25,22 +28,20 @@ export interface ExecutionDocument {
   outcome: ExecutionOutcome;
   error: StoredError | null;
   log: readonly string[];
-  expiresAt: Date;
 }
 
 /** The fields that do not come from the job. */
-type AttemptRecord = Omit<
-  ExecutionDocument,
-  '_id' | 'jobId' | 'taskType' | 'queue' | 'attempt' | 'fence' | 'expiresAt'
->;
+type AttemptRecord = Omit<ExecutionDocument, '_id' | 'jobId' | 'taskType' | 'queue' | 'attempt' | 'fence'>;
 
-/**
- * The row of an attempt; `job` as it was while it ran. The row expires after `retention` milliseconds.
- * Written field by field for speed, like `newJob`.
- */
-export function executionRow(job: JobDocument, record: AttemptRecord, retention: number): ExecutionDocument {
+/** The id of the row of a job's attempt. */
+export function executionId(jobId: string, fence: number): string {
+  return `${jobId}:${fence}`;
+}
+
+/** The row of an attempt; `job` as it was while it ran. Written field by field for speed, like `newJob`. */
+export function executionRow(job: JobDocument, record: AttemptRecord): ExecutionDocument {
   return {
-    _id: `${job._id}:${job.fence}`,
+    _id: executionId(job._id, job.fence),
     jobId: job._id,
     taskType: job.taskType,
     queue: job.queue,
@@ -54,6 +55,5 @@ export function executionRow(job: JobDocument, record: AttemptRecord, retention:
     outcome: record.outcome,
     error: record.error,
     log: record.log,
-    expiresAt: new Date(record.finishedAt.getTime() + retention),
   };
 }

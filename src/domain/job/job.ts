@@ -31,7 +31,14 @@ export type CancelRequest = Hold;
 /** Why a job is CANCELLED: on request, because a filter skipped it, or because it expired. */
 export type CancelKind = 'cancelled' | 'skipped' | 'expired';
 
-/** One run of a task type, as it is stored. */
+/** How long a finished job is kept, in milliseconds, by the way it ended. */
+export interface Retention {
+  completed: number;
+  failed: number;
+  cancelled: number;
+}
+
+/** One run of a task type, as it is stored. Optional fields are stored only if they are set: each has a small index. */
 export interface JobDocument {
   _id: string;
   taskType: string;
@@ -63,6 +70,14 @@ export interface JobDocument {
   schedule: string | null;
   scheduledFor: Date | null;
   userId: string | null;
+  tags?: readonly string[];
+
+  /** A job that has not started by then never starts. */
+  expiresAt?: Date;
+  /** Set if the job or its task type has its own retention. */
+  retention?: Partial<Retention>;
+  /** Set when a job with its own retention ends: it is kept until then. */
+  keepUntil?: Date;
 
   held: Hold | null;
   /** Why a filter skipped the job. */
@@ -153,6 +168,34 @@ export function newJob(fields: NewJob): JobDocument {
 export function isCrashSuspect(job: Pick<JobDocument, 'crashes' | 'lostWhileQueued'>): boolean {
   return job.crashes > 0 || job.lostWhileQueued > 0;
 }
+
+/** True if the job expired before its first start. `expiresIn` of its task type applies if the job has no expiry of its own. */
+export function isExpired(
+  job: Pick<JobDocument, 'expiresAt' | 'firstStartedAt' | 'nextRunAt'>,
+  now: Date,
+  expiresIn?: number,
+): boolean {
+  if (job.firstStartedAt !== undefined) return false;
+  if (job.expiresAt !== undefined) return job.expiresAt <= now;
+  return expiresIn !== undefined && job.nextRunAt.getTime() + expiresIn <= now.getTime();
+}
+
+/** How long a job is kept that ended with this status; undefined if the Scheduler's retention applies. */
+export function keptUntil(
+  status: JobStatus,
+  retention: Partial<Retention> | undefined,
+  finishedAt: Date,
+): Date | undefined {
+  if (retention === undefined || !isFinished(status)) return undefined;
+  const ms = retention[RETENTION_OF[status]];
+  return ms === undefined ? undefined : new Date(finishedAt.getTime() + ms);
+}
+
+const RETENTION_OF: Record<FinishedStatus, keyof Retention> = {
+  COMPLETED: 'completed',
+  FAILED: 'failed',
+  CANCELLED: 'cancelled',
+};
 
 /** When a run started; when it was created if it has not started. */
 export function runningSince(job: Pick<JobDocument, 'firstStartedAt' | 'startedAt' | 'createdAt'>): Date {

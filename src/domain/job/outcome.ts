@@ -12,6 +12,8 @@ export type Outcome =
   | { kind: 'failed'; error: Error }
   | { kind: 'cancelled'; reason: string }
   | { kind: 'skipped'; reason: string }
+  /** The job expired before its handler was called. */
+  | { kind: 'expired'; expiresAt: Date }
   | { kind: 'snoozed'; until: Date }
   | { kind: 'released' };
 
@@ -23,6 +25,7 @@ export const TRANSITION_OF: Record<OutcomeKind, TransitionName> = {
   failed: 'fail',
   cancelled: 'stopRunning',
   skipped: 'skip',
+  expired: 'expireClaimed',
   snoozed: 'snooze',
   released: 'release',
 };

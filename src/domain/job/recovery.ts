@@ -41,22 +41,18 @@ export function decideRecovery({ job, maxCrashes, retries, now, random }: Recove
 }
 
 /** The execution row of an attempt whose lock expired; `job` as it was before its recovery. */
-export function crashedExecution(job: JobDocument, now: Date, retention: number): ExecutionDocument {
+export function crashedExecution(job: JobDocument, now: Date): ExecutionDocument {
   const startedAt = job.startedAt ?? now;
-  return executionRow(
-    job,
-    {
-      lockToken: job.lockToken ?? '',
-      workerId: job.lockedBy ?? '',
-      startedAt,
-      finishedAt: now,
-      duration: now.getTime() - startedAt.getTime(),
-      outcome: 'crashed',
-      error: storedError(crashedError(job)),
-      log: [],
-    },
-    retention,
-  );
+  return executionRow(job, {
+    lockToken: job.lockToken ?? '',
+    workerId: job.lockedBy ?? '',
+    startedAt,
+    finishedAt: now,
+    duration: now.getTime() - startedAt.getTime(),
+    outcome: 'crashed',
+    error: storedError(crashedError(job)),
+    log: [],
+  });
 }
 
 function crashedError({ lockedBy }: JobDocument, note = ''): ChronosError {

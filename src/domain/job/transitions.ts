@@ -28,6 +28,18 @@ export const TRANSITIONS = {
   },
   skip: { from: LOCKED, to: 'CANCELLED', fence: 0, meaning: 'a filter of its definition skipped it' },
   release: { from: LOCKED, to: 'SCHEDULED', fence: 1, meaning: 'its worker released it unfinished' },
+  expireClaimed: {
+    from: LOCKED,
+    to: 'CANCELLED',
+    fence: 0,
+    meaning: 'a worker claimed it after it had expired',
+  },
+  expire: {
+    from: ['PENDING', 'SCHEDULED'],
+    to: 'CANCELLED',
+    fence: 1,
+    meaning: 'it expired before a worker claimed it',
+  },
   cancel: {
     from: ['PENDING', 'SCHEDULED', 'QUEUED'],
     to: 'CANCELLED',

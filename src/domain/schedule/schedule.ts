@@ -30,6 +30,8 @@ export interface ScheduleDefinition {
   retries: Partial<RetryPolicy> | null;
   timeout: number | null;
   maxRunningTime: number | null;
+  /** Milliseconds after which a run that has not started never starts. */
+  expiresIn: number | null;
   misfire: Misfire;
   overlap: Overlap;
   /** Each run is delayed by up to this many milliseconds. */

@@ -68,6 +68,9 @@ const jobProperties = {
   schedule: s.nullable(s.string('the schedule that created it')),
   scheduledFor: s.nullable(s.date()),
   userId: s.nullable(s.string()),
+  tags: s.list(s.string()),
+  expiresAt: s.nullable(s.date('a job that has not started by then never starts')),
+  keepUntil: s.nullable(s.date('set if the job has its own retention')),
   held: s.nullableObject<JobView['held']>({ reason: s.nullable(s.string()), at: s.date() }),
   skipReason: s.nullable(s.string()),
   cancelRequested: s.nullableObject<JobView['cancelRequested']>({

@@ -22,6 +22,7 @@ const definitionProperties = {
   retries: s.nullable(s.openObject<NonNullable<ScheduleResponse['retries']>>()),
   timeout: s.nullable(s.number('milliseconds')),
   maxRunningTime: s.nullable(s.number('milliseconds')),
+  expiresIn: s.nullable(s.number('milliseconds')),
   misfire: s.response<Required<MisfireOptions> & { within: number }>({
     policy: s.enumOf(...MISFIRES),
     within: s.number('milliseconds'),

@@ -216,6 +216,11 @@ export class ScheduleBuilder<A> {
     return this.#set('maxRunningTime', maxRunningTime);
   }
 
+  /** A run that has not started this long after it was due never starts: it ends `expired`. */
+  expiresIn(expiresIn: Duration): this {
+    return this.#set('expiresIn', expiresIn);
+  }
+
   /** The default: occurrences are skipped while an earlier run is not finished. `false` lets runs overlap. */
   singleInstance(single = true): this {
     return this.overlap(single ? 'skip' : 'allow');

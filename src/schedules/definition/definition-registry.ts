@@ -56,7 +56,7 @@ export class DefinitionRegistry {
     const { maxPayloadBytes } = this.#options;
     const definition = buildDefinition(input, { ...this.context, maxPayloadBytes, now: this.now() });
     const { name, task, schedule, options, hooks } = definition;
-    const { payload, queue, priority, maxRunningTime } = schedule;
+    const { payload, queue, priority, maxRunningTime, expiresIn } = schedule;
     const isServed = this.#isForThisEnvironment(definition);
     this.setName(builder, name);
     if (isServed) registerHandler(this.#handlers, name, task);
@@ -64,7 +64,7 @@ export class DefinitionRegistry {
       options,
       hooks,
       isServed,
-      defaults: { payload, queue, priority, maxRunningTime },
+      defaults: { payload, queue, priority, maxRunningTime, expiresIn },
       handledBy: handlerTaskType(task),
     });
     return definition;

@@ -21,7 +21,7 @@ export interface PlanExecutorDeps {
   store: Pick<Store, 'removePending' | 'enqueueMany' | 'recordSkips'>;
   clock: Clock;
   events: EventBus;
-  options: Pick<ResolvedOptions, 'executionRetention'>;
+  options: Pick<ResolvedOptions, 'retention'>;
   jobs: Pick<JobActions, 'cancel'>;
   engine: Pick<WorkerEngine, 'wake'>;
 }
@@ -97,7 +97,7 @@ export class PlanExecutor {
     return { inserted, failed };
   }
 
-  /** A skip that MongoDB rejects is reported and dropped: a retry would be rejected, too. */
+  /** Kept as long as failed jobs. A skip that MongoDB rejects is reported and dropped: a retry would be rejected, too. */
   async #recordSkips(skips: readonly { schedule: ScheduleDocument; skip: PendingSkip }[]): Promise<void> {
     const { store, events, options } = this.#deps;
     if (skips.length === 0) return;
@@ -106,7 +106,7 @@ export class PlanExecutor {
         _id: id,
         scheduleId: schedule._id,
         ...skip,
-        expiresAt: new Date(skip.since.getTime() + options.executionRetention),
+        expiresAt: new Date(skip.since.getTime() + options.retention.failed),
       })),
     );
     for (const [id, error] of rejected) events.reportError('record skip', error, { subject: id });
@@ -136,13 +136,14 @@ export function createOccurrenceJob(
   now: Date,
 ): JobDocument {
   const { taskType, queue, priority, payload, retries, timeout, maxRunningTime, userId, jitter } = schedule;
-  return newJob({
+  const nextRunAt = new Date(at.getTime() + jitterOf(id, jitter));
+  const job = newJob({
     _id: id,
     taskType,
     queue: queue ?? DEFAULT_QUEUE,
     priority,
     payload,
-    nextRunAt: new Date(at.getTime() + jitterOf(id, jitter)),
+    nextRunAt,
     createdAt: now,
     retries,
     timeout,
@@ -152,4 +153,6 @@ export function createOccurrenceJob(
     userId,
     nonce: randomUUID(),
   });
+  if (schedule.expiresIn != null) job.expiresAt = new Date(nextRunAt.getTime() + schedule.expiresIn);
+  return job;
 }

@@ -188,7 +188,8 @@ export class DefinitionPass {
       case 'FAILED':
         return entry(name, 'failed', ended.error?.message ?? 'failed', id, scheduledFor);
       case 'CANCELLED': {
-        const reason = ended.skipReason === null ? 'cancelled' : `filter: ${ended.skipReason}`;
+        const reason =
+          ended.skipReason === null ? (ended.cancelKind ?? 'cancelled') : `filter: ${ended.skipReason}`;
         return entry(name, 'skipped', reason, id, scheduledFor);
       }
       default:

@@ -90,10 +90,10 @@ export function applyPatch(
   schedule: ScheduleDocument,
   patch: Omit<SchedulePatch, 'isActive'>,
 ): { input: ScheduleInput; overridable: readonly CronField[] } {
-  const { taskType, payload, rule, queue, priority, retries, timeout, maxRunningTime } = schedule;
+  const { taskType, payload, rule, queue, priority, retries, timeout, maxRunningTime, expiresIn } = schedule;
   const { misfire, overlap, jitter, maxRuns, enabled, environments, userId } = schedule;
   const before = {
-    ...{ taskType, payload, queue, priority, retries, timeout, maxRunningTime },
+    ...{ taskType, payload, queue, priority, retries, timeout, maxRunningTime, expiresIn },
     ...{ misfire, overlap, jitter, maxRuns, enabled, environments, userId },
     ...(rule !== null && toRuleOptions(rule)),
   };

@@ -1,4 +1,11 @@
-import { type FinishedStatus, type Hold, isFinished, type JobStatus } from '../../domain/job/job.js';
+import {
+  type FinishedStatus,
+  type Hold,
+  isFinished,
+  type JobDocument,
+  type JobStatus,
+  keptUntil,
+} from '../../domain/job/job.js';
 import { type JobState, jobState, type StateFields } from '../../domain/job/state.js';
 import { TRANSITIONS } from '../../domain/job/transitions.js';
 import { retryOnConflict } from '../../runtime/retry.js';
@@ -43,9 +50,12 @@ export async function cancel(
         },
         $inc: { fence: TRANSITIONS.cancel.fence },
       },
-      { projection: { taskType: 1 } },
+      { projection: { taskType: 1, retention: 1 } },
     );
-    if (waiting !== null) return { result: 'changed', state: 'cancelled', taskType: waiting.taskType };
+    if (waiting !== null) {
+      await keepCancelled(c, waiting, now);
+      return { result: 'changed', state: 'cancelled', taskType: waiting.taskType };
+    }
     const running = await c.jobs.updateOne(
       { _id: jobId, status: 'RUNNING', cancelRequested: null },
       { $set: { cancelRequested } },
@@ -59,6 +69,17 @@ export async function cancel(
       return { result: 'requested', state: 'running' };
     return undefined;
   });
+}
+
+/** For the few jobs with their own retention. Without this write, the Scheduler's retention applies. */
+export async function keepCancelled(
+  c: Collections,
+  { _id, retention }: Pick<JobDocument, '_id' | 'retention'>,
+  now: Date,
+): Promise<void> {
+  const keepUntil = keptUntil('CANCELLED', retention, now);
+  if (keepUntil !== undefined)
+    await c.jobs.updateOne({ _id, status: 'CANCELLED', finishedAt: now }, { $set: { keepUntil } });
 }
 
 /** The reasons of cancel requests, by job id. Jobs without a request are left out. */
@@ -135,16 +156,23 @@ export async function retry(
         resultCut: false,
         error: null,
       },
-      $unset: { firstStartedAt: '' },
+      $unset: { firstStartedAt: '', expiresAt: '', keepUntil: '' },
       $inc: { fence: TRANSITIONS.retry.fence },
     },
   );
   return matchedCount === 1 ? { result: 'changed', state: 'waiting' } : refusal(c, jobId, now);
 }
 
+/** As long after the new due time as it was after the old one. */
+function movedExpiry(nextRunAt: Date): object {
+  const wasSet = { $eq: [{ $type: '$expiresAt' }, 'date'] };
+  const moved = { $add: [nextRunAt, { $subtract: ['$expiresAt', '$nextRunAt'] }] };
+  return { $cond: [wasSet, moved, '$$REMOVE'] };
+}
+
 const RESCHEDULABLE: readonly JobStatus[] = ['PENDING', 'SCHEDULED'];
 
-/** Changes when a job is due, unless a worker has claimed it. */
+/** Changes when a job is due, unless a worker has claimed it. Its expiry, if it has one, moves with it. */
 export async function reschedule(
   c: Collections,
   jobId: string,
@@ -153,7 +181,7 @@ export async function reschedule(
 ): Promise<JobChange> {
   const changed = await c.jobs.findOneAndUpdate(
     { _id: jobId, status: { $in: [...RESCHEDULABLE] } },
-    { $set: { nextRunAt } },
+    [{ $set: { nextRunAt, expiresAt: movedExpiry(nextRunAt) } }],
     { projection: STATE_PROJECTION, returnDocument: 'after' },
   );
   return changed === null ? refusal(c, jobId, now) : { result: 'changed', state: jobState(changed, now) };

@@ -162,6 +162,9 @@ export function afterClaim(
   };
   if (job.firstStartedAt !== undefined) claimed.firstStartedAt = job.firstStartedAt;
   if (job.trace !== undefined) claimed.trace = job.trace;
+  if (job.tags !== undefined) claimed.tags = job.tags;
+  if (job.expiresAt !== undefined) claimed.expiresAt = job.expiresAt;
+  if (job.retention !== undefined) claimed.retention = job.retention;
   return claimed;
 }
 

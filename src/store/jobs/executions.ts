@@ -1,13 +1,14 @@
 import type { ExecutionFilterOptions } from '../../config/query-options.js';
-import type { ExecutionDocument } from '../../domain/job/execution.js';
+import { type ExecutionDocument, executionId } from '../../domain/job/execution.js';
+import type { JobDocument } from '../../domain/job/job.js';
 import { rejectedWrites } from '../mongo-errors.js';
 import { pageByTime, type PageQuery } from '../pagination.js';
 import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
 import { EXPIRY_INDEX } from '../schema/fields.js';
 
-// There is no index by job or by time, because every attempt would pay for it. The attempts of a job are found by the
-// prefix of their ids. Lists are ordered by expiry, which is the order of time if all processes have the same retention.
+// There is no index by job, because every attempt would pay for it: the attempts of a job are found by the prefix of
+// their ids.
 
 /** Adds rows of attempts whose outcome is confirmed. A row that exists stays as it is: one per (job, fence). */
 export async function logExecutions(c: Collections, rows: ExecutionDocument[]): Promise<void> {
@@ -20,6 +21,17 @@ export async function logExecutions(c: Collections, rows: ExecutionDocument[]): 
 
 export async function findExecution(c: Collections, id: string): Promise<ExecutionDocument | null> {
   return c.executions.findOne({ _id: id });
+}
+
+/** Deletes the rows of deleted jobs. The ids are known: there is at most one row per fence. */
+export async function deleteExecutionsOf(
+  c: Collections,
+  jobs: readonly Pick<JobDocument, '_id' | 'fence'>[],
+): Promise<void> {
+  const ids = jobs.flatMap(({ _id, fence }) =>
+    Array.from({ length: Math.min(fence, MAX_EXECUTIONS) }, (_, index) => executionId(_id, fence - index)),
+  );
+  if (ids.length > 0) await c.executions.deleteMany({ _id: { $in: ids } }, { hint: { _id: 1 } });
 }
 
 const MAX_EXECUTIONS = 1000;
@@ -42,7 +54,7 @@ export async function listExecutions(
   return withTimeLimit(
     'this list of executions',
     () =>
-      pageByTime(c.executions, 'expiresAt', {
+      pageByTime(c.executions, 'finishedAt', {
         filter: { ...exact, ...(jobId !== undefined && attemptsOf(jobId)) },
         direction: -1,
         hint: jobId === undefined ? EXPIRY_INDEX : { _id: 1 },
@@ -70,9 +82,9 @@ export interface RecentOutcomes {
 /** Counts the attempts that ended since `since`, by queue and outcome; only the newest `max`. */
 export async function countRecentOutcomes(c: Collections, since: Date, max: number): Promise<RecentOutcomes> {
   const pipeline = [
-    { $sort: { expiresAt: -1 } },
-    { $limit: max },
     { $match: { finishedAt: { $gte: since } } },
+    { $sort: { finishedAt: -1 } },
+    { $limit: max },
     {
       $group: {
         _id: { queue: '$queue', outcome: '$outcome' },

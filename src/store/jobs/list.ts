@@ -5,7 +5,7 @@ import { JOB_STATES, type JobState } from '../../domain/job/state.js';
 import { pageById, pageByTime, type PagePosition, type PageQuery } from '../pagination.js';
 import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
-import { CLAIM_KEYS } from '../schema/job-schemas.js';
+import { CLAIM_KEYS, TAGS_INDEX, USER_INDEX } from '../schema/job-schemas.js';
 import { type Count, toCount } from './counts.js';
 import { findWaitingQueues } from './due.js';
 import { inState, STATE_LISTS } from './state-query.js';
@@ -25,8 +25,8 @@ const ADVICE = 'narrow it with a state, a schedule or the beginning of an id';
 
 /**
  * Jobs that are not claimed yet in the order they are due, locked jobs with the oldest claim first, other jobs with the
- * newest first. Without a state, of one schedule, or by id prefix: by id, descending, which for generated ids means
- * newest first. Conditions that the index does not contain are checked on the documents.
+ * newest first. Without a state, or of one schedule, user, tag or id prefix: by id, descending, which for generated ids
+ * means newest first. Conditions that the index does not contain are checked on the documents.
  */
 export async function listJobs(
   c: Collections,
@@ -37,7 +37,7 @@ export async function listJobs(
     const state = orderingState(filter);
     const query = await toIndexedQuery(c, filter, now);
     const request = { filter: query, projection: LIST_PROJECTION, limit, after } as const;
-    if (state === undefined) return pageById(c.jobs, { ...request, direction: -1, hint: { _id: 1 } });
+    if (state === undefined) return pageById(c.jobs, { ...request, direction: -1, hint: idHint(filter) });
     const { index, time, direction } = STATE_LISTS[state];
     // The sizes of the queues decide whether the index by time or by queue is better: leave it to the planner.
     const planned = isClaimable(state) && query.queue !== undefined;
@@ -62,15 +62,23 @@ export async function countJobs(c: Collections, filter: JobFilter, max: number, 
   const count = async (): Promise<number> => {
     const query = await toIndexedQuery(c, filter, now);
     const byQueue = state !== undefined && isClaimable(state) && query.queue !== undefined;
-    const hint = state === undefined ? { _id: 1 } : byQueue ? CLAIM_KEYS : STATE_LISTS[state].index;
+    const hint = state === undefined ? idHint(filter) : byQueue ? CLAIM_KEYS : STATE_LISTS[state].index;
     return c.jobs.countDocuments(query, { hint, limit: max + 1, maxTimeMS: MAX_QUERY_MS });
   };
   return toCount(await withTimeLimit('counting jobs', count, ADVICE), max);
 }
 
 /** The state whose order and index the list has; undefined if it is ordered by id. */
-function orderingState({ state, schedule, idPrefix }: JobFilter): JobState | undefined {
-  return schedule === undefined && idPrefix === undefined ? state : undefined;
+function orderingState({ state, schedule, idPrefix, userId, tag }: JobFilter): JobState | undefined {
+  const hasOwnIndex = [schedule, idPrefix, userId, tag].some((condition) => condition !== undefined);
+  return hasOwnIndex ? undefined : state;
+}
+
+/** The index of a list that is ordered by id. */
+function idHint({ schedule, idPrefix, userId, tag }: JobFilter): string | { _id: 1 } {
+  if (schedule !== undefined || idPrefix !== undefined) return { _id: 1 };
+  if (userId !== undefined) return USER_INDEX;
+  return tag === undefined ? { _id: 1 } : TAGS_INDEX;
 }
 
 /** Jobs in these states are in the claim index. Retrying jobs have a smaller index of their own. */
@@ -94,7 +102,7 @@ async function toIndexedQuery(
 }
 
 function toQuery(filter: JobFilter, now: Date): mongo.Filter<JobDocument> {
-  const { state, schedule, idPrefix, createdUntil, ...exact } = filter;
+  const { state, schedule, idPrefix, createdUntil, tag, ...exact } = filter;
   const ranges = [
     ...(schedule === undefined ? [] : [{ $or: [beginsWith(`${schedule}@`), beginsWith(`${schedule}+`)] }]),
     ...(idPrefix === undefined ? [] : [beginsWith(idPrefix)]),
@@ -102,6 +110,7 @@ function toQuery(filter: JobFilter, now: Date): mongo.Filter<JobDocument> {
   return {
     ...exact,
     ...(state !== undefined && inState(state, now)),
+    ...(tag !== undefined && { tags: tag }),
     ...(schedule !== undefined && { schedule }),
     ...(createdUntil !== undefined && { createdAt: { $lte: createdUntil } }),
     ...(ranges.length > 0 && { $and: ranges }),

@@ -1,6 +1,6 @@
 import type { mongo } from 'mongoose';
 import { storedError } from '../../domain/errors.js';
-import type { JobDocument } from '../../domain/job/job.js';
+import { type JobDocument, keptUntil, type Retention } from '../../domain/job/job.js';
 import { isRescheduled, type Outcome, TRANSITION_OF } from '../../domain/job/outcome.js';
 import { type Transition, TRANSITIONS } from '../../domain/job/transitions.js';
 import { assertNever } from '../../domain/language.js';
@@ -16,6 +16,8 @@ export interface Settlement {
   outcome: Outcome;
   startedAt: Date;
   finishedAt: Date;
+  /** The retention of the job or its task type, if it has one. */
+  retention?: Partial<Retention> | undefined;
 }
 
 /**
@@ -60,8 +62,9 @@ function toStatements(settlements: readonly Settlement[]): Statement[] {
   ];
 }
 
-function isPlainCompletion({ outcome }: Settlement): boolean {
-  return outcome.kind === 'completed' && (outcome.result === undefined || outcome.result === null);
+function isPlainCompletion({ outcome, retention }: Settlement): boolean {
+  if (outcome.kind !== 'completed' || retention !== undefined) return false;
+  return outcome.result === undefined || outcome.result === null;
 }
 
 function sharedStatement(group: readonly [Settlement, ...Settlement[]]): Statement {
@@ -87,8 +90,9 @@ function settleFilter(
 }
 
 function settleUpdate(settlement: Settlement): mongo.UpdateFilter<JobDocument> {
-  const { token, workerId, outcome, startedAt, finishedAt } = settlement;
+  const { token, workerId, outcome, startedAt, finishedAt, retention } = settlement;
   const transition: Transition = TRANSITIONS[TRANSITION_OF[outcome.kind]];
+  const keepUntil = keptUntil(transition.to, retention, finishedAt);
   return {
     $set: {
       status: transition.to,
@@ -97,10 +101,10 @@ function settleUpdate(settlement: Settlement): mongo.UpdateFilter<JobDocument> {
       settledBy: workerId,
       finishedAt: isRescheduled(outcome) ? null : finishedAt,
       ...outcomeFields(outcome, finishedAt),
+      ...(keepUntil !== undefined && { keepUntil }),
     },
     // Stored so far: the time of the claim, or null if a prefetched job is settled before its start was marked.
-    $max: { startedAt },
-    $min: { firstStartedAt: startedAt },
+    ...(outcome.kind !== 'expired' && { $max: { startedAt }, $min: { firstStartedAt: startedAt } }),
     ...((transition.fence > 0 || countsAttempt(outcome)) && {
       $inc: { ...(transition.fence > 0 && { fence: 1 }), ...(countsAttempt(outcome) && { attempts: 1 }) },
     }),
@@ -121,6 +125,9 @@ function outcomeFields(outcome: Outcome, finishedAt: Date): Partial<JobDocument>
       return { error: storedError(outcome.error) };
     case 'skipped':
       return { skipReason: outcome.reason, cancelKind: 'skipped' };
+    case 'expired':
+      // The claim has stored a start that did not take place.
+      return { cancelKind: 'expired', startedAt: null };
     case 'snoozed':
       return { nextRunAt: outcome.until };
     case 'cancelled':

@@ -11,6 +11,13 @@ export const FINISHED_INDEX = 'finished';
 export const CANCELLED_INDEX = 'cancelled';
 export const PENDING_INDEX = 'pending';
 export const RETRYING_INDEX = 'retrying';
+export const EXPIRES_INDEX = 'expires';
+export const KEEP_INDEX = 'keep_until';
+export const USER_INDEX = 'user';
+export const TAGS_INDEX = 'tags';
+
+/** Rows are deleted with their job. Those of jobs that were deleted by other means end after this time. */
+const MAX_EXECUTION_AGE_S = 366 * 86_400;
 
 /** The condition of the index of retries; a query must repeat it to use the index. */
 export const HAS_FAILED = { $or: [{ attempts: { $gt: 0 } }, { crashes: { $gt: 0 } }] };
@@ -41,6 +48,10 @@ export const jobSchema = schemaFor('jobs', {
   schedule: optional.text,
   scheduledFor: optional.date,
   userId: optional.text,
+  tags: { type: [String], default: undefined },
+  expiresAt: { type: Date },
+  retention: mixed,
+  keepUntil: { type: Date },
   held: { type: subdocument({ reason: optional.text, at: date }), default: null },
   skipReason: optional.text,
   cancelRequested: { type: subdocument({ reason: optional.text, at: date }), default: null },
@@ -83,6 +94,28 @@ jobSchema.index(
 );
 jobSchema.index({ createdAt: 1 }, { name: PENDING_INDEX, partialFilterExpression: { status: 'PENDING' } });
 
+// Only jobs that have the field are in these.
+jobSchema.index(
+  { expiresAt: 1 },
+  {
+    name: EXPIRES_INDEX,
+    partialFilterExpression: { expiresAt: { $exists: true }, status: { $in: ['PENDING', 'SCHEDULED'] } },
+  },
+);
+jobSchema.index(
+  { keepUntil: 1 },
+  { name: KEEP_INDEX, partialFilterExpression: { keepUntil: { $exists: true } } },
+);
+// A user id is null if there is none.
+jobSchema.index(
+  { userId: 1, _id: 1 },
+  { name: USER_INDEX, partialFilterExpression: { userId: { $gt: '' } } },
+);
+jobSchema.index(
+  { tags: 1, _id: 1 },
+  { name: TAGS_INDEX, partialFilterExpression: { tags: { $exists: true } } },
+);
+
 export const executionSchema = schemaFor('executions', {
   _id: text,
   jobId: text,
@@ -98,6 +131,5 @@ export const executionSchema = schemaFor('executions', {
   outcome: text,
   error: { type: storedError, default: null },
   log: { type: [String], default: [] },
-  expiresAt: date,
 });
-executionSchema.index({ expiresAt: 1 }, { name: EXPIRY_INDEX, expireAfterSeconds: 0 });
+executionSchema.index({ finishedAt: 1 }, { name: EXPIRY_INDEX, expireAfterSeconds: MAX_EXECUTION_AGE_S });

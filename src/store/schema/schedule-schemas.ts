@@ -30,6 +30,7 @@ export const scheduleSchema = schemaFor('schedules', {
   retries: mixed,
   timeout: optional.number,
   maxRunningTime: optional.number,
+  expiresIn: optional.number,
   misfire: mixed,
   overlap: text,
   jitter: number,

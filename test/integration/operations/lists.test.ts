@@ -14,7 +14,6 @@ function anExecution(fields: Partial<ExecutionDocument> & { _id: string; jobId: 
     ...{ startedAt: START, duration: 0, outcome: 'completed', error: null, log: ['a line'] },
     ...fields,
     finishedAt,
-    expiresAt: timeAfter(86_400_000, finishedAt),
   };
 }
 

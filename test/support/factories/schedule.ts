@@ -14,6 +14,7 @@ export function aSchedule(fields: Partial<ScheduleDocument> = {}): ScheduleDocum
     retries: null,
     timeout: null,
     maxRunningTime: null,
+    expiresIn: null,
     misfire: DEFAULT_MISFIRE,
     overlap: 'skip',
     jitter: 0,

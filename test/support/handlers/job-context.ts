@@ -7,6 +7,7 @@ export function aJobContext(fields: Partial<JobContext> = {}): JobContext & { li
   return {
     ...aJob({ status: 'RUNNING' }),
     id: 'job-1',
+    tags: [],
     attempt: 1,
     fence: 7,
     signal: new AbortController().signal,

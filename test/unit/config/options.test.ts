@@ -38,8 +38,7 @@ describe('resolveOptions', () => {
       retries: { max: 3, base: 1000, cap: 60_000, jitter: 'full' },
       maxCrashes: 3,
       maxPayloadBytes: 262_144,
-      retention: { completed: 7 * DAY, failed: 30 * DAY, cancelled: 30 * DAY },
-      executionRetention: 30 * DAY,
+      retention: { completed: DAY, failed: 30 * DAY, cancelled: DAY },
       pruneInterval: 600_000,
       connectTimeout: 60_000,
       timezone: 'UTC',
@@ -74,7 +73,7 @@ describe('resolveOptions', () => {
   it('fills nested options from the defaults', () => {
     const { retries, retention } = resolveOptions({ uri, retries: { max: 9 }, retention: { failed: '1d' } });
     assert.deepEqual(retries, { max: 9, base: 1000, cap: 60_000, jitter: 'full' });
-    assert.deepEqual(retention, { completed: 604_800_000, failed: 86_400_000, cancelled: 2_592_000_000 });
+    assert.deepEqual(retention, { completed: 86_400_000, failed: 86_400_000, cancelled: 86_400_000 });
   });
 
   it('is frozen and independent of its input', () => {

@@ -183,11 +183,13 @@ describe('HandlerRegistry', () => {
       timeout: 3_600_000,
       retries: { max: 3, base: 1000, cap: 60_000, jitter: 'full' },
       settlesImmediately: false,
+      expiresIn: undefined,
+      retention: undefined,
     };
     const aDefinition = (options: ResolvedHandlerOptions, handledBy?: string): DefinedTask => ({
       options,
       hooks: { when: [], skip: [], before: [], onSuccess: [], onError: [], after: [] },
-      defaults: { payload: null, queue: null, priority: 100, maxRunningTime: null },
+      defaults: { payload: null, queue: null, priority: 100, maxRunningTime: null, expiresIn: null },
       handledBy,
       isServed: true,
     });
@@ -209,6 +211,8 @@ describe('HandlerRegistry', () => {
         ...defaults,
         retries: { ...defaults.retries, base: 5000 },
         settlesImmediately: true,
+        expiresIn: undefined,
+        retention: undefined,
       });
       registry.register('lone', () => 1, { lease: '10s', timeout: '2s' });
       assert.deepEqual(registry.settingsFor('lone'), { ...defaults, lease: 10_000, timeout: 2000 });

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { aRegistry } from '../../support/factories/handler-registry.js';
+import { DEFAULTS } from '../../../src/config/options.js';
 import type { SchedulerEvents } from '../../../src/domain/events.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
 import { OutageMonitor } from '../../../src/runtime/outage-monitor.js';
@@ -38,7 +40,7 @@ describe('error reports', () => {
 
   async function settleWith(failing: 'settle' | 'logExecutions'): Promise<void> {
     const settler = new Settler({
-      ...{ clock, events, workerId: 'worker', executionRetention: 1000 },
+      ...{ clock, events, workerId: 'worker', registry: aRegistry() },
       outages: new OutageMonitor(clock, 60_000),
       store: {
         settle: async (statements) =>
@@ -90,7 +92,7 @@ describe('error reports', () => {
 
   it('contain no credentials when the job of a schedule cannot be inserted', async () => {
     const executor = new PlanExecutor({
-      ...{ clock, events, options: { executionRetention: HOUR } },
+      ...{ clock, events, options: DEFAULTS },
       store: {
         enqueueMany: async (jobs) => jobs.map(({ _id: id }) => ({ id, error: connectionError() })),
         recordSkips: async () => new Map(),

@@ -74,6 +74,8 @@ const SERVICES: Record<string, (context: ServiceContext) => PeriodicService> = {
       outages: new OutageMonitor(clock, options.lockTimeout),
       store: {
         findExpired: async () => (round(), []),
+        expireJobs: async () => [],
+        keepCancelled: async () => undefined,
         recover: async () => true,
         logExecutions: async () => undefined,
       },

@@ -57,7 +57,7 @@ describe('JobExecutor with hooks', () => {
     registry.define('work', {
       options: {},
       hooks: { ...NO_HOOKS, ...recording, ...hooks } as unknown as HandlerHooks,
-      defaults: { payload: null, queue: null, priority: 100, maxRunningTime: null },
+      defaults: { payload: null, queue: null, priority: 100, maxRunningTime: null, expiresIn: null },
       handledBy: undefined,
       isServed: true,
     });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { aRegistry } from '../../support/factories/handler-registry.js';
 import { mongo } from 'mongoose';
 import type { ChronosError } from '../../../src/domain/errors.js';
 import type { ExecutionDocument } from '../../../src/domain/job/execution.js';
@@ -48,7 +49,7 @@ describe('Settler', () => {
       clock,
       events,
       workerId: 'worker',
-      executionRetention: 1000,
+      registry: aRegistry(),
       outages: new OutageMonitor(clock, 60_000),
       store: {
         settle: (batch) => {
@@ -111,7 +112,7 @@ describe('Settler', () => {
     assert.deepEqual(await reported, { settled: true, outcome: DONE });
     assert.deepEqual(calls, ['settle 1', 'log 1', 'reported']);
     const common = { jobId: 'job', workerId: 'worker', startedAt: STARTED, finishedAt: FINISHED };
-    assert.deepEqual(statements, [{ ...common, token: 'token', outcome: DONE }]);
+    assert.deepEqual(statements, [{ ...common, token: 'token', outcome: DONE, retention: undefined }]);
     assert.deepEqual(rows, [
       {
         ...common,
@@ -125,7 +126,6 @@ describe('Settler', () => {
         outcome: 'completed',
         error: null,
         log: ['line'],
-        expiresAt: new Date('2026-01-01T00:00:06Z'),
       },
     ]);
   });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { DEFAULTS } from '../../../../src/config/options.js';
 import { type Overlap, OVERLAPS } from '../../../../src/domain/schedule/schedule.js';
 import type { JobContext } from '../../../../src/index.js';
 import { EventBus } from '../../../../src/runtime/event-bus.js';
@@ -218,7 +219,7 @@ describe('several schedule enqueuers', () => {
         // The job was inserted and completed, but the process crashed before it removed the run from `pending`.
         await new PlanExecutor({
           store: { ...store, removePending: async () => undefined },
-          ...{ clock, events: new EventBus('worker'), options: { executionRetention: DAY } },
+          ...{ clock, events: new EventBus('worker'), options: DEFAULTS },
           jobs: { cancel: () => assert.fail('nothing is canceled') },
           engine: { wake: () => undefined },
         }).execute([{ schedule, plan: { ...schedule, cancel: null } }], clock.now());

@@ -191,8 +191,8 @@ describe('missed runs', () => {
     assert.equal((await scheduler.getSchedule('s'))?.nextRunAt, null);
   });
 
-  it('are reported as skipped once, and that is kept as long as the execution log [D13]', async () => {
-    const { scheduler, clock } = manualScheduler(database, { executionRetention: '2d' });
+  it('are reported as skipped once, and that is kept as long as failed jobs [D13]', async () => {
+    const { scheduler, clock } = manualScheduler(database, { retention: { failed: '2d' } });
     const skipped = recordEvents(scheduler, 'schedule:skipped');
     await scheduler.addSchedule({
       id: 's',

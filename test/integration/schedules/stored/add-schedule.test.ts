@@ -39,6 +39,7 @@ describe('stored schedules', () => {
         retries: null,
         timeout: null,
         maxRunningTime: null,
+        expiresIn: null,
         misfire: { policy: 'once', within: DAY, cap: 100 },
         overlap: 'skip',
         jitter: 0,

@@ -20,6 +20,7 @@ const OWNER_CHANGES: TransitionName[] = [
   'recoverCancelled',
   'release',
   'cancel',
+  'expire',
   'retry',
 ];
 

@@ -109,6 +109,7 @@ describe('ScheduleBuilder', () => {
       ['timeout', '1s'],
       ['lease', '1s'],
       ['maxRunningTime', '1m'],
+      ['expiresIn', '1m'],
       ['singleInstance'],
       ['overlap', 'allow'],
       ['onMisfire', 'skip'],

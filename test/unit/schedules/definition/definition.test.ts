@@ -216,7 +216,13 @@ describe('a definition', () => {
     it('gets the dispatch defaults of the definition [J6]', () => {
       schedule('report', nothing).args({ n: 1 }).queue('mails').priority(7).maxRunningTime('1m');
       setup.definitions.all();
-      const expected = { payload: { n: 1 }, queue: 'mails', priority: 7, maxRunningTime: 60_000 };
+      const expected = {
+        payload: { n: 1 },
+        queue: 'mails',
+        priority: 7,
+        maxRunningTime: 60_000,
+        expiresIn: null,
+      };
       assert.deepEqual(setup.registry.defaultsOf('report'), expected);
     });
   });
@@ -261,6 +267,7 @@ describe('buildDefinition', () => {
       retries: null,
       timeout: null,
       maxRunningTime: null,
+      expiresIn: null,
       misfire: { policy: 'once', within: 86_400_000, cap: 100 },
       overlap: 'skip',
       jitter: 0,

@@ -163,7 +163,7 @@ describe('the handler of a definition', () => {
     registry.define(name, {
       options: {},
       hooks: { when: [], skip: [], before: [], onSuccess: [], onError: [], after: [] },
-      defaults: { payload: null, queue: null, priority: 100, maxRunningTime: null },
+      defaults: { payload: null, queue: null, priority: 100, maxRunningTime: null, expiresIn: null },
       handledBy: handlerTaskType(task),
       isServed: true,
       ...more,
@@ -248,7 +248,13 @@ describe('the handler of a definition', () => {
   });
 
   it('also has the settings of the definition, which the task type itself does not have [J6] [J12]', () => {
-    const defaults = { payload: { n: 1 }, queue: 'mails', priority: 7, maxRunningTime: 60_000 };
+    const defaults = {
+      payload: { n: 1 },
+      queue: 'mails',
+      priority: 7,
+      maxRunningTime: 60_000,
+      expiresIn: null,
+    };
     const hooks = { when: [() => true], skip: [], before: [], onSuccess: [], onError: [], after: [] };
     registry.register('sendEmail', () => 1, { timeout: '2m', lease: '30s' });
     define('nightly', sourceForSchedule('nightly', 'sendEmail'), {

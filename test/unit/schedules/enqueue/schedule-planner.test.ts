@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { DEFAULTS } from '../../../../src/config/options.js';
 import type { JobDocument } from '../../../../src/domain/job/job.js';
 import { runnableNow } from '../../../../src/domain/schedule/overlap.js';
 import type { Plan } from '../../../../src/domain/schedule/plan.js';
@@ -112,7 +113,7 @@ describe('SchedulePlanner and PlanExecutor', () => {
     };
     planner = new SchedulePlanner({ store, events });
     executor = new PlanExecutor({
-      ...{ store, clock, events, options: { executionRetention: HOUR } },
+      ...{ store, clock, events, options: DEFAULTS },
       jobs: {
         cancel: async (jobId, reason) => {
           calls.push(`cancel ${jobId}: ${reason}`);
@@ -255,7 +256,7 @@ describe('SchedulePlanner and PlanExecutor', () => {
       await executor.execute([aPlan({ pending: [entry] })], timeAfter(HOUR));
       const { kind: _, id, ...rest } = entry;
       assert.deepEqual(recorded, [
-        { ...rest, _id: id, scheduleId: 's', expiresAt: timeAfter(HOUR, entry.since) },
+        { ...rest, _id: id, scheduleId: 's', expiresAt: timeAfter(30 * 24 * HOUR, entry.since) },
       ]);
       assert.deepEqual(
         skipped.map(({ event }) => event),

@@ -50,6 +50,7 @@ describe('newSchedule', () => {
       retries: null,
       timeout: null,
       maxRunningTime: null,
+      expiresIn: null,
       misfire: { policy: 'once', within: 86_400_000, cap: 100 },
       overlap: 'skip',
       jitter: 0,
