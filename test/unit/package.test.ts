@@ -3,7 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { read } from '../support/deploy-files.js';
 
 interface Package {
-  exports: Record<string, Record<string, string>>;
+  main: string;
+  types: string;
+  exports: Record<string, string | Record<string, string>>;
+  sideEffects: string[];
   bin: Record<string, string>;
   scripts: Record<string, string>;
 }
@@ -21,8 +24,13 @@ describe('the package', () => {
     const [pack] = JSON.parse(output) as { files: { path: string }[] }[];
     const paths = pack?.files.map(({ path }) => path) ?? [];
     const entryPoints = [
-      ...Object.values(manifest.exports).flatMap((targets) => Object.values(targets)),
+      manifest.main,
+      manifest.types,
+      ...Object.values(manifest.exports).flatMap((target) =>
+        typeof target === 'string' ? target : Object.values(target),
+      ),
       ...Object.values(manifest.bin),
+      ...manifest.sideEffects,
     ];
     for (const path of entryPoints)
       assert.ok(paths.includes(path.replace(/^\.\//, '')), `${path} is missing`);
