@@ -2,6 +2,7 @@
 export const START_FIRST: readonly string[] = [
   'test/integration/process/one-pass.test.ts',
   'test/integration/schedules/enqueue/single-instance.test.ts',
+  'test/integration/package.test.ts',
   'test/integration/worker/many-workers.test.ts',
   'test/integration/worker/worker-crash.test.ts',
   'test/integration/schedules/enqueue/enqueuer-races.test.ts',
