@@ -16,6 +16,7 @@ import {
 import { currentEnvironment } from './process-env.js';
 import { parseSymbols, timezoneShape } from './rule-options.js';
 
+/** The options of `new Scheduler()`. */
 export interface SchedulerOptions {
   /** Connection string of MongoDB, including the name of the database. */
   uri: string;

@@ -9,6 +9,7 @@ const MAX_CURSOR_LENGTH = 2000;
 const CURSOR = /^[A-Za-z0-9_-]+$/;
 const MAX_DETAILS = 20;
 
+/** Which page of a list to read. */
 export interface PageOptions {
   /** Default 20, at most 200. */
   limit?: number;

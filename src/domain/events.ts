@@ -50,6 +50,7 @@ const TRAITS = {
 export type Operation = keyof typeof TRAITS;
 export const OPERATIONS: Readonly<Record<Operation, OperationTraits>> = TRAITS;
 
+/** The state of a Scheduler; `Error` means that it could not start. */
 export type LifecycleState = 'Stopped' | 'Starting' | 'Running' | 'Stopping' | 'Error';
 
 /** Every event of a Scheduler and what its listeners receive. Job events follow the write they announce. */
@@ -120,6 +121,7 @@ export interface SchedulerEvents {
   'listener:error': { event: string; error: Error };
 }
 
+/** The name of an event of a Scheduler. */
 export type EventName = keyof SchedulerEvents;
 
 /** For the check at run time: a listener with a misspelled event name would never be called. */

@@ -35,8 +35,10 @@ export type JobContext = Readonly<
   log(line: string): void;
 };
 
+/** A handler as a function; what it returns is the result of the job. */
 export type HandlerFunction<P> = (payload: P, job: JobContext) => unknown;
 
+/** A handler as an object with the method `handle`. */
 export interface HandlerObject<P> {
   handle(payload: P, job: JobContext): unknown;
 }
@@ -51,4 +53,5 @@ export type HandlerClass<P> = { taskType?: string } & (
   | (new () => { execute(job: JobContext): boolean | Promise<boolean> })
 );
 
+/** What runs the jobs of a task type: a function, a class or an object. */
 export type Handler<P> = HandlerFunction<P> | HandlerClass<P> | HandlerObject<P>;

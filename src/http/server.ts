@@ -13,6 +13,7 @@ import { createApp } from './app.js';
 /** How long requests in progress may continue after close(). */
 const CLOSE_GRACE_MS = 1000;
 
+/** The options of `serveHttp()`. */
 export interface ServeOptions extends HttpOptions {
   /** The metrics behind `/metrics` and `/readyz`. Default: new metrics that count from this call. */
   metrics?: Metrics;
@@ -20,6 +21,7 @@ export interface ServeOptions extends HttpOptions {
   log?: LogTarget;
 }
 
+/** A running HTTP server. */
 export interface HttpServer {
   /** For example `http://127.0.0.1:8080`. */
   readonly address: string;

@@ -4,6 +4,8 @@ import type { Handler } from '../handlers/handler.js';
 // Without a handler map, payload types are unknown here: handlers declare them.
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 export type AnyPayload = any;
+
+/** The handler map of a Scheduler without one: any task type, any payload. */
 export type AnyPayloads = Record<string, AnyPayload>;
 
 /** The payload is optional if the handler map allows undefined. */
@@ -18,6 +20,7 @@ export type DispatchRequest<P extends object = AnyPayloads> = {
     : { payload: P[T] });
 }[keyof P & string];
 
+/** For a dispatch that brings its own handler. */
 export interface AdHoc<P> {
   /**
    * Also registers this handler. It is not stored: the job runs in this process, or in another one that registers a

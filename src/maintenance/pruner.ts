@@ -18,6 +18,7 @@ const CHECK_AGAIN_MS = 2 * KEEP_OCCURRENCES_MS;
 /** Old jobs may appear later, for example from a backup. */
 const FULL_CHECK_MS = 86_400_000;
 
+/** How many jobs `prune()` removed. */
 export interface PruneCounts {
   /** Finished jobs past their retention. */
   finished: number;

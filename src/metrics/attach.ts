@@ -23,6 +23,7 @@ export interface Observed {
   backlog(): Promise<QueueBacklog[]>;
 }
 
+/** The options of `attachMetrics()`. */
 export interface MetricsOptions {
   /** Labels of every metric, in addition to those that the scrape adds. Default none. */
   labels?: Record<string, string>;
@@ -51,6 +52,7 @@ export interface Health {
   errors: Readonly<Record<ErrorKind, number>>;
 }
 
+/** The metrics of one scheduler. */
 export interface Metrics {
   /** The registry of prom-client. You can add your own metrics to it. */
   readonly registry: Registry;

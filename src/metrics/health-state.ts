@@ -3,6 +3,7 @@ import { type Operation, OPERATIONS } from '../domain/events.js';
 import { isResultUnknown } from '../store/mongo-errors.js';
 import type { Instruments } from './instruments.js';
 
+/** Every kind of error that is counted separately. */
 export const ERROR_KINDS = ['connection', 'lock', 'decode', 'push', 'cron', 'other'] as const;
 
 /** The cause of an error: the connection, a lock, a stored document, the insert of a scheduled job, or a rule. */
@@ -55,6 +56,7 @@ const CONNECTION_ERROR_NAME =
 const CONNECTION_ERROR_MESSAGE =
   /\bE(CONN[A-Z]+|PIPE|HOSTUNREACH|NETUNREACH|NOTFOUND|TIMEDOUT)\b|connection .*(closed|timed out)|server selection/i;
 
+/** Which kind of error an operation had. */
 export function errorKind(operation: Operation, error: Error): ErrorKind {
   if (isConnectionError(error)) return 'connection';
   const kind = OPERATIONS[operation].errorKind;

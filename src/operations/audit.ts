@@ -16,6 +16,7 @@ import type { BulkProgress } from './bulk.js';
 
 const RETENTION_MS = 90 * 86_400_000;
 
+/** A stored audit entry: who changed what, and when. */
 export type AuditView = Omit<AuditDocument, '_id' | 'expiresAt'> & { id: string };
 
 /** Resolves when the write is acknowledged by a majority. */

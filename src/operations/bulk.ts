@@ -16,8 +16,10 @@ const BATCH_SIZE = 200;
 /** Low enough to leave connections for running jobs. */
 const CONCURRENT_WRITES = 8;
 
+/** A change that can be made to many jobs. */
 export type BulkAction = 'retry' | 'cancel' | 'hold' | 'unhold';
 
+/** What a change of many jobs has done so far. */
 export interface BulkProgress {
   /** Jobs that matched the filter. */
   matched: number;
@@ -28,11 +30,13 @@ export interface BulkProgress {
   refused: Record<string, number>;
 }
 
+/** What a change of many jobs did. */
 export interface BulkChange extends BulkProgress {
   /** The signal was aborted before all jobs were changed. */
   isAborted: boolean;
 }
 
+/** Options of a change of many jobs. */
 export interface BulkOptions {
   /** Stored with jobs that are cancelled or held. */
   reason?: string;

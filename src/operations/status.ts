@@ -20,6 +20,7 @@ const UNCOUNTED: Count = { count: 0, atLeast: true };
 /** Outcomes that end the job. */
 const TERMINAL_OUTCOMES: readonly string[] = ['completed', 'failed', 'cancelled', 'skipped'];
 
+/** The load of one queue. */
 export interface QueueView {
   queue: string;
   counts: Record<JobState, Count>;
@@ -38,6 +39,7 @@ export interface QueueView {
   workers: number;
 }
 
+/** How many attempts ended recently. */
 export interface Throughput {
   /** Length of the window in milliseconds: five minutes, or less when there were too many attempts to count. */
   window: number;
@@ -47,6 +49,7 @@ export interface Throughput {
   byOutcome: Record<string, number>;
 }
 
+/** The whole system at one moment. */
 export interface StatusView {
   at: Date;
   /** All stored jobs, finished or not. With more than ten thousand in one state, this is MongoDB's own estimate. */

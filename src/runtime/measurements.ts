@@ -18,6 +18,7 @@ export interface Measurements {
   enqueue: { inserted: number; failed: number };
 }
 
+/** The name of a measurement; its channel is `chronos:<name>`. */
 export type MeasurementName = keyof Measurements;
 
 const CHANNELS = {

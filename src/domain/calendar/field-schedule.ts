@@ -3,7 +3,7 @@ import { ChronosError } from '../errors.js';
 import { isRecord } from '../language.js';
 import { jsonText } from '../text.js';
 
-// A value, '*', a step '*/15', a range '9-17', or a list of these.
+/** A value, `*`, a step (a star, a slash and a number), a range such as `9-17`, or a list of these. */
 export type FieldPattern = number | string;
 
 /**

@@ -8,7 +8,10 @@ export const LOCKED_STATUSES = ['QUEUED', 'RUNNING'] as const;
 export const FINISHED_STATUSES = ['COMPLETED', 'FAILED', 'CANCELLED'] as const;
 export type FinishedStatus = (typeof FINISHED_STATUSES)[number];
 
+/** Every status of a job. */
 export const JOB_STATUSES = ['PENDING', 'SCHEDULED', ...LOCKED_STATUSES, ...FINISHED_STATUSES] as const;
+
+/** The stored status of a job. */
 export type JobStatus = (typeof JOB_STATUSES)[number];
 
 export function isFinished(status: JobStatus): status is FinishedStatus {

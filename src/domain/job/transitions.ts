@@ -1,5 +1,6 @@
 import { FINISHED_STATUSES as FINISHED, type JobStatus, LOCKED_STATUSES as LOCKED } from './job.js';
 
+/** A legal change of the status of a job. */
 export interface Transition {
   readonly from: readonly JobStatus[];
   readonly to: JobStatus;
@@ -59,4 +60,5 @@ export const TRANSITIONS = {
   retry: { from: FINISHED, to: 'SCHEDULED', fence: 1, meaning: 'a person runs a finished job again' },
 } as const satisfies Record<string, Transition>;
 
+/** The name of a transition, such as `claim`. */
 export type TransitionName = keyof typeof TRANSITIONS;

@@ -43,6 +43,7 @@ export interface ScheduleDefinition {
   userId: string | null;
 }
 
+/** Why an occurrence did not become a job. */
 export type SkipReason = 'misfire' | 'overlap' | 'backlog' | 'replaced' | 'paused' | 'changed';
 
 /** A decision that is stored but not executed yet: a job to insert, or a skip to record. */

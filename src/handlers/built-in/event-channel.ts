@@ -4,6 +4,7 @@ import { anything, matching, name as eventName, object, parse, requiring } from 
 import type { HandlerFunction, JobContext } from '../handler.js';
 import { parsePayload } from '../payload.js';
 
+/** A listener of `event` jobs; it is called with their data. */
 export type ChannelListener = (data: unknown, job: JobContext) => unknown;
 
 const aFunction = matching('a function', (value) => typeof value === 'function');

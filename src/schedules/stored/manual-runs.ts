@@ -25,12 +25,14 @@ export type TriggerResult =
   | { triggered: false; reason: 'running'; jobId: string; runningFor: number }
   | { triggered: false; reason: 'notFound' };
 
+/** What `backfill()` found in its period. */
 export interface BackfillResult {
   occurrences: number;
   /** How many of them already had a job. */
   existing: number;
 }
 
+/** What a backfill would create. */
 export interface BackfillPreview extends BackfillResult {
   /** Periods for `backfill()`, one call each: none has more occurrences than one call accepts. */
   pieces: { from: Date; to: Date }[];
