@@ -1,4 +1,6 @@
-// The public interface. Everything else is internal.
+// The public interface. Everything else is internal. The comments below are the headings of the reference in docs/api.md.
+
+// Scheduler, errors and events
 export { Scheduler } from './scheduler.js';
 export type { SchedulerOptions } from './config/options.js';
 export { ChronosError, type ErrorCode, type StoredError } from './domain/errors.js';

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { apiReference } from './api.js';
 import { commandSections, exitCodeTable } from './commands.js';
 import { metricTable } from './metrics.js';
 import { routeTable } from './routes.js';
@@ -31,6 +32,7 @@ async function generateParts(): Promise<Record<string, Record<string, string>>> 
   const options = await read('src/config/options.ts');
   const handlerOptions = await read('src/config/handler-options.ts');
   return {
+    'docs/api.md': { reference: apiReference() },
     'docs/cli.md': { 'exit codes': exitCodeTable(), commands: commandSections() },
     'docs/events.md': {
       events: optionTable(await read('src/domain/events.ts'), 'SchedulerEvents', 'event'),
