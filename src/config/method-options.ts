@@ -28,6 +28,7 @@ export interface ScheduleFilter {
   isActive?: boolean;
 }
 
+/** Selects schedules, page by page. */
 export type ScheduleQueryOptions = ScheduleFilter & PageOptions;
 
 export const reasonShape = v.described(v.text(MAX_REASON_LENGTH), 'why; stored with the job or schedule');

@@ -8,6 +8,7 @@ export const EXECUTION_OUTCOMES = [
   'crashed',
 ] as const;
 
+/** How an attempt ended. */
 export type ExecutionOutcome = (typeof EXECUTION_OUTCOMES)[number];
 
 /** One attempt of a job, as it is stored in the execution log. */

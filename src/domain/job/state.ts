@@ -26,6 +26,7 @@ export const JOB_STATES = {
   expired: { status: 'CANCELLED', meaning: 'it had not started before it expired' },
 } as const satisfies Record<string, StateFacts>;
 
+/** A state of a job, as people see it. */
 export type JobState = keyof typeof JOB_STATES;
 export const STATE_NAMES = Object.keys(JOB_STATES) as readonly JobState[];
 
