@@ -41,7 +41,7 @@ export type {
   HandlerFunction,
   HandlerObject,
   JobContext,
-} from './handlers/handler.js';
+} from './domain/job/handler.js';
 
 // Jobs
 export type { DispatchOptions } from './config/dispatch-options.js';

@@ -16,7 +16,7 @@ import type { EventName, LifecycleState } from './domain/events.js';
 import type { Instant } from './domain/instant.js';
 import { EventChannel } from './handlers/built-in/event-channel.js';
 import { createHandlerRegistry } from './handlers/handler-registry.js';
-import type { Handler, HandlerClass } from './handlers/handler.js';
+import type { Handler, HandlerClass } from './domain/job/handler.js';
 import type {
   AdHoc,
   AnyPayload,

@@ -1,5 +1,5 @@
 import { ChronosError } from '../domain/errors.js';
-import type { HandlerFunction } from './handler.js';
+import type { HandlerFunction } from '../domain/job/handler.js';
 
 /**
  * Turns a registered function, class or object into a function. Of a class it calls the static `handle`, or else `handle`

@@ -9,7 +9,7 @@ import { type EventChannel, eventHandler } from './built-in/event-channel.js';
 import { shellHandler } from './built-in/shell.js';
 import { urlHandler } from './built-in/url.js';
 import { isHandlerClass, taskTypeOf, toHandlerFunction } from './handler-function.js';
-import type { HandlerFunction } from './handler.js';
+import type { HandlerFunction } from '../domain/job/handler.js';
 import type { HandlerHooks } from './hooks.js';
 
 /** What a definition adds to the task type with its name. */

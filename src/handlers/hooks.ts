@@ -1,6 +1,6 @@
 import { toError } from '../domain/errors.js';
 import type { Outcome } from '../domain/job/outcome.js';
-import type { JobContext } from './handler.js';
+import type { JobContext } from '../domain/job/handler.js';
 
 export type Filter = (payload: unknown, job: JobContext) => boolean | Promise<boolean>;
 export type Hook = (payload: unknown, job: JobContext) => unknown;

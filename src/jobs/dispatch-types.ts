@@ -1,5 +1,5 @@
 import type { DispatchOptions } from '../config/dispatch-options.js';
-import type { Handler } from '../handlers/handler.js';
+import type { Handler } from '../domain/job/handler.js';
 
 // Without a handler map, payload types are unknown here: handlers declare them.
 // eslint-disable-next-line @typescript-eslint/no-explicit-any

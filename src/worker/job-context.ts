@@ -3,7 +3,7 @@ import { ChronosError } from '../domain/errors.js';
 import type { JobDocument } from '../domain/job/job.js';
 import type { AbortKind, HandlerEnding } from '../domain/job/outcome.js';
 import { truncateUtf8 } from '../domain/text.js';
-import type { JobContext } from '../handlers/handler.js';
+import type { JobContext } from '../domain/job/handler.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import type { Deadline, SharedTimer } from '../runtime/shared-timer.js';
 import { traceFields } from '../runtime/tracing.js';

@@ -1,7 +1,7 @@
 import { didYouMean } from '../../domain/did-you-mean.js';
 import { ChronosError, toError } from '../../domain/errors.js';
 import { anything, matching, name as eventName, object, parse, requiring } from '../../domain/validation.js';
-import type { HandlerFunction, JobContext } from '../handler.js';
+import type { HandlerFunction, JobContext } from '../../domain/job/handler.js';
 import { parsePayload } from '../payload.js';
 
 /** A listener of `event` jobs; it is called with their data. */

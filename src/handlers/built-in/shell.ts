@@ -12,7 +12,7 @@ import {
   text,
   textMap,
 } from '../../domain/validation.js';
-import type { HandlerFunction, JobContext } from '../handler.js';
+import type { HandlerFunction, JobContext } from '../../domain/job/handler.js';
 import { parsePayload } from '../payload.js';
 import { ProcessGroup, type ShellCommand } from './process-group.js';
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ChronosError } from '../../domain/errors.js';
-import type { HandlerFunction, JobContext } from '../handler.js';
+import type { HandlerFunction, JobContext } from '../../domain/job/handler.js';
 import { BoundedOutput } from './bounded-output.js';
 import { HostAllowlist } from './host-allowlist.js';
 import { type Hop, nextHop, sendRequest, showUrl } from './http-client.js';

@@ -14,7 +14,7 @@ import { ChronosError } from '../../domain/errors.js';
 import { type Instant, parseInstant } from '../../domain/instant.js';
 import type { Misfire, Overlap } from '../../domain/schedule/schedule.js';
 import { integer, parse } from '../../domain/validation.js';
-import type { JobContext } from '../../handlers/handler.js';
+import type { JobContext } from '../../domain/job/handler.js';
 import { bindDraft, type BoundDraft, type DispatchFunction, Draft } from '../../jobs/draft.js';
 import type { JobHandle } from '../../jobs/job-handle.js';
 import { BuilderState } from './builder-state.js';

@@ -7,7 +7,7 @@ import type { ShellCommand } from '../../handlers/built-in/process-group.js';
 import { parseShellPayload, runShell } from '../../handlers/built-in/shell.js';
 import { isHandlerClass, taskTypeOf } from '../../handlers/handler-function.js';
 import type { HandlerRegistry } from '../../handlers/handler-registry.js';
-import type { JobContext } from '../../handlers/handler.js';
+import type { JobContext } from '../../domain/job/handler.js';
 
 /** What a definition runs. The generated name of an unnamed definition starts with `label`. */
 export type HandlerSource =

@@ -1,4 +1,4 @@
-import type { JobContext } from '../../../src/handlers/handler.js';
+import type { JobContext } from '../../../src/domain/job/handler.js';
 import { aJob } from '../factories/job.js';
 
 /** The second argument of a handler, with the lines that the handler logs. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ResolvedHandlerOptions } from '../../../src/config/handler-options.js';
 import type { DefinedTask, HandlerRegistry } from '../../../src/handlers/handler-registry.js';
-import type { JobContext } from '../../../src/handlers/handler.js';
+import type { JobContext } from '../../../src/domain/job/handler.js';
 import { aRegistry } from '../../support/factories/handler-registry.js';
 
 const job = { id: 'a', taskType: 'work' } as JobContext;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../src/domain/job/outcome.js';
-import type { JobContext } from '../../../src/handlers/handler.js';
+import type { JobContext } from '../../../src/domain/job/handler.js';
 import {
   AfterHooks,
   findSkipReason,

@@ -5,7 +5,7 @@ import { CancelJob, SnoozeJob } from '../../../src/domain/job/control-flow.js';
 import type { JobDocument } from '../../../src/domain/job/job.js';
 import type { AbortKind, Outcome } from '../../../src/domain/job/outcome.js';
 import type { HandlerRegistry } from '../../../src/handlers/handler-registry.js';
-import type { JobContext } from '../../../src/handlers/handler.js';
+import type { JobContext } from '../../../src/domain/job/handler.js';
 import type { HandlerHooks } from '../../../src/handlers/hooks.js';
 import type { Attempt, Execution, JobExecutor } from '../../../src/worker/job-executor.js';
 import { aJob } from '../../support/factories/job.js';

@@ -3,7 +3,7 @@ import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseShellPayload, runShell, type ShellResult } from '../../../../src/handlers/built-in/shell.js';
-import type { JobContext } from '../../../../src/handlers/handler.js';
+import type { JobContext } from '../../../../src/domain/job/handler.js';
 import { monotonic, systemClock } from '../../../../src/runtime/system-clock.js';
 import { aJobContext } from '../../../support/handlers/job-context.js';
 import { isDead } from '../../../support/handlers/processes.js';

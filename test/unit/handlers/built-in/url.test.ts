@@ -4,7 +4,7 @@ import type { RequestListener } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { ChronosError } from '../../../../src/domain/errors.js';
 import { urlHandler, type UrlResult } from '../../../../src/handlers/built-in/url.js';
-import type { JobContext } from '../../../../src/handlers/handler.js';
+import type { JobContext } from '../../../../src/domain/job/handler.js';
 import { signal } from '../../../support/events.js';
 import { aJobContext } from '../../../support/handlers/job-context.js';
 import { closeServers, serve, type TestServer } from '../../../support/handlers/http-server.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { z } from 'zod';
 import type { DefinedTask, HandlerRegistry } from '../../../../src/handlers/handler-registry.js';
-import type { JobContext } from '../../../../src/handlers/handler.js';
+import type { JobContext } from '../../../../src/domain/job/handler.js';
 import {
   findMissingHandler,
   handlerTaskType,

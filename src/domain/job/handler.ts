@@ -1,4 +1,4 @@
-import type { JobDocument } from '../domain/job/job.js';
+import type { JobDocument } from './job.js';
 
 /** The job, as the second argument of its handler. */
 export type JobContext = Readonly<
