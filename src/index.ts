@@ -32,8 +32,18 @@ export type { Count, QueueBacklog } from './store/jobs/counts.js';
 export type { HeldLock } from './worker/locks/named-locks.js';
 
 // Handlers
-export type { HandlerOptions, RetentionOptions, RetryOptions } from './config/handler-options.js';
-export { CancelJob, SnoozeJob } from './domain/job/control-flow.js';
+export type {
+  ErrorHook,
+  Filter,
+  HandlerOptions,
+  HandlerRetryOptions,
+  Hook,
+  RetentionOptions,
+  RetryOptions,
+  SuccessHook,
+} from './config/handler-options.js';
+export type { RetryFunctions } from './domain/job/backoff.js';
+export { CancelJob, RetryAfter, SnoozeJob, UnrecoverableError } from './domain/job/control-flow.js';
 export { EventChannel, type ChannelListener } from './handlers/built-in/event-channel.js';
 export type {
   Handler,
@@ -42,6 +52,7 @@ export type {
   HandlerObject,
   JobContext,
 } from './domain/job/handler.js';
+export type { HandlerMiddleware } from './handlers/middleware.js';
 
 // Jobs
 export type { DispatchOptions } from './config/dispatch-options.js';

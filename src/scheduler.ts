@@ -16,6 +16,7 @@ import type { EventName, LifecycleState } from './domain/events.js';
 import type { Instant } from './domain/instant.js';
 import { EventChannel } from './handlers/built-in/event-channel.js';
 import { createHandlerRegistry } from './handlers/handler-registry.js';
+import type { HandlerMiddleware } from './handlers/middleware.js';
 import type { Handler, HandlerClass } from './domain/job/handler.js';
 import type {
   AdHoc,
@@ -157,13 +158,22 @@ export class Scheduler<P extends object = AnyPayloads> {
 
   // Handlers and new jobs
 
+  /**
+   * Adds middleware around every handler: tenant context, error trackers, metrics. The first one added is the outermost.
+   * Applies to attempts that start afterwards.
+   */
+  use(middleware: HandlerMiddleware): this {
+    this.#deps.registry.use(middleware);
+    return this;
+  }
+
   /** Registers a function, class or object for a task type, or a class under its own name. Possible at any time. */
   registerHandler<T extends keyof P & string>(
     taskType: T,
     handler: Handler<P[T]>,
-    options?: HandlerOptions,
+    options?: HandlerOptions<P[T]>,
   ): this;
-  registerHandler<Q>(handlerClass: HandlerClass<Q>, options?: HandlerOptions): this;
+  registerHandler<Q>(handlerClass: HandlerClass<Q>, options?: HandlerOptions<Q>): this;
   registerHandler(target: unknown, ...rest: [unknown?, unknown?]): this {
     this.#deps.registry.register(target, ...rest);
     return this;

@@ -50,6 +50,7 @@ async function generateParts(): Promise<Record<string, Record<string, string>>> 
     'docs/options.md': {
       scheduler: optionTable(options, 'SchedulerOptions'),
       retries: optionTable(handlerOptions, 'RetryOptions'),
+      'retry functions': optionTable(await read('src/domain/job/backoff.ts'), 'RetryFunctions'),
       retention: optionTable(handlerOptions, 'RetentionOptions'),
       handler: optionTable(handlerOptions, 'HandlerOptions'),
       dispatch: optionTable(await read('src/config/dispatch-options.ts'), 'DispatchOptions'),

@@ -2,16 +2,16 @@ import { isAbsolute } from 'node:path';
 import type { FieldSchedule } from '../domain/calendar/field-schedule.js';
 import type { Clock } from '../domain/clock.js';
 import type { Duration } from '../domain/duration.js';
-import type { RetryPolicy } from '../domain/job/backoff.js';
+import type { HandlerRetries } from '../domain/job/backoff.js';
 import type { Retention } from '../domain/job/job.js';
 import * as v from '../domain/validation.js';
 import {
   DEFAULT_RETRIES,
+  type HandlerRetryOptions,
+  handlerRetryShape,
   leaseShape,
   type RetentionOptions,
   retentionShape,
-  type RetryOptions,
-  retryShape,
 } from './handler-options.js';
 import { currentEnvironment } from './process-env.js';
 import { parseSymbols, timezoneShape } from './rule-options.js';
@@ -45,7 +45,7 @@ export interface SchedulerOptions {
   /** How long a handler may take to end after its signal was aborted, before it is reported as stuck. Default `'5s'`. */
   timeoutGrace?: Duration;
   /** Default: 3 attempts in all, base 1 s, cap 60 s, full jitter. */
-  retries?: RetryOptions;
+  retries?: HandlerRetryOptions;
   /** A job whose process crashed this many times becomes FAILED. Default 3. */
   maxCrashes?: number;
   /** Maximum size of a payload in bytes of BSON. Default 262144 (256 KiB). */
@@ -94,7 +94,7 @@ export const optionShapes = {
   shutdownGrace: v.duration(),
   timeout: v.duration({ min: 1 }),
   timeoutGrace: v.duration(),
-  retries: retryShape,
+  retries: handlerRetryShape,
   maxCrashes: v.integer(1, 1000),
   maxPayloadBytes: v.integer(1024, 15 * 1024 * 1024),
   retention: retentionShape,
@@ -119,7 +119,7 @@ type ParsedOptions = v.Parsed<typeof optionShapes>;
 /** All options with their defaults; durations in milliseconds. Frozen. */
 export type ResolvedOptions = Readonly<
   Omit<ParsedOptions, 'retries' | 'retention' | 'workerId' | 'clock'> & {
-    retries: RetryPolicy;
+    retries: HandlerRetries;
     retention: Readonly<Retention>;
     workerId: string | undefined;
     clock: Clock | undefined;

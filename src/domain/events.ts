@@ -63,7 +63,7 @@ export interface SchedulerEvents {
   'job:failed': AttemptEvent & { error: Error; willRetry: boolean; nextRunAt: Date | null; duration: number };
   /** The job was cancelled before it ran, by its handler, or on request while it ran. */
   'job:cancelled': JobEvent & { reason: string | null };
-  /** A filter of the definition skipped the run. No hook ran, and it does not count as an attempt. */
+  /** A filter skipped the run. No hook ran, and it does not count as an attempt. */
   'job:skipped': AttemptEvent & { reason: string };
   /** The job had not started before it expired; it never starts. */
   'job:expired': JobEvent & { queue: string; expiresAt: Date };
@@ -82,7 +82,10 @@ export interface SchedulerEvents {
   'job:lockLost': AttemptEvent;
   /** Progress that the handler reported, after it was stored. */
   'job:progress': JobEvent & { value: number; note: string | null };
-  /** A hook threw. The outcome of the attempt does not change. */
+  /**
+   * A hook threw, or a function of `retries` threw or returned something invalid (`hook` is then `retries.delay` or
+   * `retries.if`). The outcome of the attempt is as without it.
+   */
   'job:hookFailed': AttemptEvent & { hook: string; error: Error };
   /** A handler ignores its aborted signal and occupies its slot until it ends. */
   'job:stuck': AttemptEvent & { runningFor: number };

@@ -7,6 +7,11 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Not `instanceof Promise`: promises of other libraries or realms are no instances of it. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
+}
+
 /** Returns `fallback` if `read` throws, as a getter or a proxy may. */
 export function tryOr<T>(read: () => T, fallback: T): T {
   try {

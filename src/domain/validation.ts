@@ -120,6 +120,11 @@ export const name = text(MAX_NAME_LENGTH);
 
 export const flag = matching('true or false', (value) => typeof value === 'boolean', { type: 'boolean' });
 
+/** A function; its parameters and result are not checked. */
+export function fn<T>(): Shape<T> {
+  return matching<T>('a function', (value): boolean => typeof value === 'function');
+}
+
 export const anything: Shape<unknown> = { schema: {}, read: (value) => value };
 
 export function oneOf<const T extends string>(...choices: readonly T[]): Shape<T> {

@@ -3,14 +3,15 @@ import type { ResolvedOptions } from '../config/options.js';
 import { inheritedEnvironment } from '../config/process-env.js';
 import { ChronosError } from '../domain/errors.js';
 import { assertTaskType } from '../domain/identifiers.js';
-import type { RetryPolicy } from '../domain/job/backoff.js';
+import type { HandlerRetries } from '../domain/job/backoff.js';
 import type { Retention } from '../domain/job/job.js';
 import { type EventChannel, eventHandler } from './built-in/event-channel.js';
 import { shellHandler } from './built-in/shell.js';
 import { urlHandler } from './built-in/url.js';
 import { isHandlerClass, taskTypeOf, toHandlerFunction } from './handler-function.js';
 import type { HandlerFunction } from '../domain/job/handler.js';
-import type { HandlerHooks } from './hooks.js';
+import { combineHooks, type HandlerHooks, runAfter } from './hooks.js';
+import { applyMiddleware, assertMiddleware, type HandlerMiddleware } from './middleware.js';
 
 /** What a definition adds to the task type with its name. */
 export interface DefinedTask {
@@ -34,8 +35,10 @@ export interface TaskDefaults {
 
 /** A handler with the options and hooks of the definition that runs it, if any. */
 export interface RegisteredHandler {
+  /** Middleware around the `before` hooks and the handler. */
   readonly run: HandlerFunction<unknown>;
   readonly options: ResolvedHandlerOptions;
+  /** Undefined if there are none. */
   readonly hooks: HandlerHooks | undefined;
   readonly settings: TaskSettings;
 }
@@ -44,7 +47,7 @@ export interface RegisteredHandler {
 export interface TaskSettings {
   readonly lease: number;
   readonly timeout: number;
-  readonly retries: RetryPolicy;
+  readonly retries: HandlerRetries;
   /** Undefined: its jobs do not expire, unless they have an expiry of their own. */
   readonly expiresIn: number | undefined;
   /** Undefined: the Scheduler's retention applies. */
@@ -66,6 +69,7 @@ export class HandlerRegistry {
   readonly #defined = new Map<string, DefinedTask>();
   readonly #resolved = new Map<string, RegisteredHandler>();
   readonly #defaults: TaskSettings;
+  readonly #middleware: HandlerMiddleware[] = [];
   readonly #listeners = new Set<() => unknown>();
   #definitions: { freeze(name: string): void } | undefined;
 
@@ -98,10 +102,26 @@ export class HandlerRegistry {
     if (entry === undefined) return undefined;
     const defined = this.#defined.get(taskType);
     const options = { ...entry.options, ...defined?.options };
-    const settings = toSettings(options, this.#defaults);
-    const handler = { run: entry.run, options, hooks: defined?.hooks, settings };
+    const settings: TaskSettings = {
+      lease: options.lease ?? this.#defaults.lease,
+      timeout: options.timeout ?? this.#defaults.timeout,
+      retries: { ...this.#defaults.retries, ...entry.options.retries, ...defined?.options.retries },
+      expiresIn: options.expiresIn,
+      retention: options.retention,
+      settlesImmediately: options.settle === 'immediate',
+    };
+    const hooks = combineHooks(entry.options, defined?.hooks);
+    const run = applyMiddleware(runAfter(hooks?.before ?? [], entry.run), this.#middleware);
+    const handler = { run, options, hooks, settings };
     this.#resolved.set(taskType, handler);
     return handler;
+  }
+
+  /** Adds middleware inside that of earlier calls. Attempts that have started are not affected. */
+  use(middleware: HandlerMiddleware): void {
+    assertMiddleware('use()', middleware);
+    this.#middleware.push(middleware);
+    this.#resolved.clear();
   }
 
   /** The Scheduler's options, overridden by those of the handler and the definition. */
@@ -181,17 +201,6 @@ export class HandlerRegistry {
       name = next;
     }
   }
-}
-
-function toSettings(options: ResolvedHandlerOptions, defaults: TaskSettings): TaskSettings {
-  return {
-    lease: options.lease ?? defaults.lease,
-    timeout: options.timeout ?? defaults.timeout,
-    retries: { ...defaults.retries, ...options.retries },
-    expiresIn: options.expiresIn,
-    retention: options.retention,
-    settlesImmediately: options.settle === 'immediate',
-  };
 }
 
 function handlerExists(taskType: string): ChronosError {

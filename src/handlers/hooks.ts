@@ -1,13 +1,15 @@
+import type {
+  ErrorHook,
+  Filter,
+  Hook,
+  ResolvedHandlerOptions,
+  SuccessHook,
+} from '../config/handler-options.js';
 import { toError } from '../domain/errors.js';
+import type { HandlerFunction, JobContext } from '../domain/job/handler.js';
 import type { Outcome } from '../domain/job/outcome.js';
-import type { JobContext } from '../domain/job/handler.js';
 
-export type Filter = (payload: unknown, job: JobContext) => boolean | Promise<boolean>;
-export type Hook = (payload: unknown, job: JobContext) => unknown;
-export type SuccessHook = (payload: unknown, job: JobContext, result: unknown) => unknown;
-export type ErrorHook = (error: Error, payload: unknown, job: JobContext) => unknown;
-
-/** The filters and hooks of a definition; they run before and after its handler. */
+/** The filters and hooks of a handler and of the definition that runs it. */
 export interface HandlerHooks {
   readonly when: readonly Filter[];
   readonly skip: readonly Filter[];
@@ -15,6 +17,38 @@ export interface HandlerHooks {
   readonly onSuccess: readonly SuccessHook[];
   readonly onError: readonly ErrorHook[];
   readonly after: readonly Hook[];
+}
+
+/**
+ * The hooks of a definition around those of the handler that it runs: the definition's filters and `before` hooks come
+ * first, its other hooks last. Undefined if there are none.
+ */
+export function combineHooks(
+  own: Pick<ResolvedHandlerOptions, keyof HandlerHooks>,
+  defined: Partial<HandlerHooks> = {},
+): HandlerHooks | undefined {
+  const hooks: HandlerHooks = {
+    when: [...(defined.when ?? []), ...(own.when ?? [])],
+    skip: [...(defined.skip ?? []), ...(own.skip ?? [])],
+    before: [...(defined.before ?? []), ...(own.before ?? [])],
+    onSuccess: [...(own.onSuccess ?? []), ...(defined.onSuccess ?? [])],
+    onError: [...(own.onError ?? []), ...(defined.onError ?? [])],
+    after: [...(own.after ?? []), ...(defined.after ?? [])],
+  };
+  return Object.values(hooks).some((list: readonly unknown[]) => list.length > 0) ? hooks : undefined;
+}
+
+/** The handler with the `before` hooks in front of it. An error of a hook is the error of the attempt. */
+export function runAfter(before: readonly Hook[], run: HandlerFunction<unknown>): HandlerFunction<unknown> {
+  if (before.length === 0) return run;
+  return async (payload, job) => {
+    for (const hook of before) {
+      await hook(payload, job);
+      // The job may have timed out, been cancelled or lost its lock during the hook.
+      job.signal.throwIfAborted();
+    }
+    return run(payload, job);
+  };
 }
 
 /** Why a filter skips the job; undefined if it may run: every `when` returns true and every `skip` false. */

@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { ChronosError } from '../domain/errors.js';
-import { UnrecoverableError } from '../domain/job/control-flow.js';
+import { UnrecoverableChronosError } from '../domain/job/control-flow.js';
 import { copyPlainData } from '../domain/plain-data.js';
 import type { Shape } from '../domain/validation.js';
 import { bsonSize } from '../store/bson.js';
@@ -22,19 +22,27 @@ export function checkedPayload(what: string, payload: unknown, maxBytes: number)
   return copied.copy;
 }
 
-/** Returns the output of the handler's schema. Throws one INVALID_PAYLOAD error with every issue. */
+/** The output of the handler's schema, or one INVALID_PAYLOAD error with every issue. */
 export async function applySchema(
   taskType: string,
   schema: StandardSchemaV1,
   payload: unknown,
-): Promise<unknown> {
+): Promise<{ value: unknown } | { error: ChronosError }> {
   const checked = await schema['~standard'].validate(payload);
-  if (checked.issues === undefined) return checked.value;
+  if (checked.issues === undefined) return { value: checked.value };
   const issues = checked.issues.map(({ path, message }) => `\n  - ${showPath(path)}: ${message}`);
-  throw new UnrecoverableError(
-    'INVALID_PAYLOAD',
-    `the payload for '${taskType}' does not match its schema:${issues.join('')}`,
-  );
+  const message = `the payload for '${taskType}' does not match its schema:${issues.join('')}`;
+  return { error: new ChronosError('INVALID_PAYLOAD', message) };
+}
+
+/** Throws INVALID_PAYLOAD if the payload does not match the handler's schema. */
+export async function assertMatchesSchema(
+  taskType: string,
+  schema: StandardSchemaV1,
+  payload: unknown,
+): Promise<void> {
+  const applied = await applySchema(taskType, schema, payload);
+  if ('error' in applied) throw applied.error;
 }
 
 /** Parses the payload of a built-in handler. Its error is not retried. */
@@ -42,7 +50,7 @@ export function parsePayload<T>(shape: Shape<T>, payload: unknown, expected: str
   const errors: string[] = [];
   const value = shape.read(payload, 'payload', errors);
   if (errors.length === 0 && value !== undefined) return value;
-  throw new UnrecoverableError('INVALID_PAYLOAD', `${errors.join('; ')}. Expected: ${expected}`);
+  throw new UnrecoverableChronosError('INVALID_PAYLOAD', `${errors.join('; ')}. Expected: ${expected}`);
 }
 
 function showPath(path: StandardSchemaV1.Issue['path']): string {

@@ -8,7 +8,7 @@ import { type JobDocument, newJob } from '../domain/job/job.js';
 import { anything, matching, object, parse } from '../domain/validation.js';
 import { isHandlerClass, taskTypeOf } from '../handlers/handler-function.js';
 import type { HandlerRegistry } from '../handlers/handler-registry.js';
-import { applySchema, checkedPayload } from '../handlers/payload.js';
+import { assertMatchesSchema, checkedPayload } from '../handlers/payload.js';
 import { traceSend } from '../runtime/tracing.js';
 import { newJobId } from '../store/bson.js';
 import type { BulkResult } from '../store/jobs/enqueue.js';
@@ -116,7 +116,7 @@ export class Dispatcher {
     );
     // Only a check: the schema is applied again before execution, so the stored payload is its input.
     const schema = registry.get(taskType)?.options.schema;
-    if (schema !== undefined) await applySchema(taskType, schema, storedPayload);
+    if (schema !== undefined) await assertMatchesSchema(taskType, schema, storedPayload);
     const now = clock.now();
     const nextRunAt = resolved.at ?? new Date(now.getTime() + (resolved.delay ?? 0));
     const expiresIn = resolved.expiresIn ?? registry.settingsFor(taskType).expiresIn;

@@ -2,6 +2,7 @@ import { EventEmitter } from 'eventemitter3';
 import { didYouMean } from '../domain/did-you-mean.js';
 import { ChronosError, redactError, toError } from '../domain/errors.js';
 import { EVENT_NAMES, type EventName, type Operation, type SchedulerEvents } from '../domain/events.js';
+import { isThenable } from '../domain/language.js';
 import { type MeasurementName, type Measurements, publishMeasurement } from './measurements.js';
 
 export type Listener<E extends EventName> = (event: SchedulerEvents[E]) => unknown;
@@ -103,9 +104,4 @@ function assertListener(name: unknown, listener: unknown): void {
       `a listener of '${String(name)}' must be a function, got ${typeof listener}`,
     );
   }
-}
-
-/** Not `instanceof Promise`: promises of other libraries or realms are no instances of it. */
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
 }

@@ -43,7 +43,7 @@ const LINES: { readonly [E in EventName]: (event: SchedulerEvents[E]) => Line } 
     'debug',
     `${taskType} progress: ${value}${note === null ? '' : ` (${note})`}`,
   ],
-  'job:hookFailed': ({ taskType, hook }) => ['error', `${taskType}: the hook ${hook} threw an error`],
+  'job:hookFailed': ({ taskType, hook }) => ['error', `${taskType}: the hook ${hook} failed`],
   'schedule:due': ({ scheduleId }) => ['debug', `${scheduleId} is due`],
   'schedule:skipped': ({ scheduleId, count, from, reason, runningFor }) => {
     const runs = count === 1 ? `the run of ${iso(from)}` : `${count ?? 'many'} runs from ${iso(from)} on`;

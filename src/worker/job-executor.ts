@@ -1,7 +1,6 @@
 import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
 import { ChronosError } from '../domain/errors.js';
-import { isUnrecoverableError } from '../domain/job/control-flow.js';
 import type { JobDocument } from '../domain/job/job.js';
 import {
   type AbortKind,
@@ -109,7 +108,7 @@ export class JobExecutor {
     else abort.abortAfter(timeout, 'timeout', () => timeoutError(timeout));
   }
 
-  /** Schema, filters, `before` hooks, handler. Errors are returned as values. */
+  /** Schema, filters, then the handler with its middleware and `before` hooks. Errors are returned as values. */
   async #runHandler(run: Run): Promise<HandlerEnding> {
     const { job, startedAt, context } = run;
     const handler = this.#deps.registry.get(job.taskType);
@@ -122,21 +121,20 @@ export class JobExecutor {
     const { hooks, options } = handler;
     try {
       // The stored payload may be older than the schema.
-      if (options.schema !== undefined)
-        run.payload = await applySchema(job.taskType, options.schema, job.payload);
+      if (options.schema !== undefined) {
+        const applied = await applySchema(job.taskType, options.schema, job.payload);
+        if ('error' in applied) return { kind: 'rejected', error: applied.error };
+        run.payload = applied.value;
+      }
       if (hooks !== undefined) {
         const reason = await findSkipReason(hooks, run.payload, context);
         if (reason !== undefined) return { kind: 'skipped', reason };
-        for (const hook of hooks.before) {
-          context.signal.throwIfAborted();
-          await hook(run.payload, context);
-        }
-        // The job may have timed out, been cancelled or lost its lock during the hooks.
+        // The job may have timed out, been cancelled or lost its lock during the filters.
         context.signal.throwIfAborted();
       }
       return { kind: 'returned', value: await handler.run(run.payload, context) };
     } catch (thrown) {
-      return isUnrecoverableError(thrown) ? { kind: 'rejected', error: thrown } : { kind: 'threw', thrown };
+      return { kind: 'threw', thrown };
     }
   }
 
@@ -146,12 +144,11 @@ export class JobExecutor {
     const { clock, registry } = this.#deps;
     const ending = await abort.endingOf(handler);
     abort.close();
-    const outcome = this.#resolveOutcome(run, ending);
+    const hookErrors: HookError[] = [];
+    const outcome = this.#resolveOutcome(run, ending, hookErrors);
     const hooks = registry.get(job.taskType)?.hooks;
-    const hookErrors =
-      hooks === undefined || outcome.kind === 'skipped'
-        ? []
-        : await span.within(() => this.#runAfterHooks(run, hooks, outcome));
+    if (hooks !== undefined && outcome.kind !== 'skipped')
+      hookErrors.push(...(await span.within(() => this.#runAfterHooks(run, hooks, outcome))));
     span.end(outcome);
     const duration = clock.monotonic() - run.started;
     const isStuck = ending.kind === 'stuck';
@@ -160,7 +157,8 @@ export class JobExecutor {
     return { outcome, startedAt, finishedAt: clock.now(), duration, log, isStuck, hookErrors };
   }
 
-  #resolveOutcome({ job, startedAt, abort }: Run, ending: HandlerEnding): Outcome {
+  /** Adds the errors of functions in `retries` to `hookErrors`. */
+  #resolveOutcome({ job, startedAt, abort }: Run, ending: HandlerEnding, hookErrors: HookError[]): Outcome {
     // The usual case: saves the allocations below.
     if (ending.kind === 'returned' && abort.reason === undefined)
       return { kind: 'completed', result: ending.value };
@@ -173,6 +171,7 @@ export class JobExecutor {
       abort: abort.reason,
       job: { attempts, maxRunningTime, firstStartedAt },
       policy: () => ({ ...registry.settingsFor(job.taskType).retries, ...job.retries }),
+      onRetryFunctionError: (hook, error) => hookErrors.push({ hook, error }),
       now: clock.now(),
       random,
     });

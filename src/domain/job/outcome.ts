@@ -1,7 +1,7 @@
 import { ChronosError, toError } from '../errors.js';
 import { assertNever } from '../language.js';
-import { backoffDelay, type RetryPolicy } from './backoff.js';
-import { isCancelJob, isSnoozeJob } from './control-flow.js';
+import { type HandlerRetries, isRetryable, type OnRetryFunctionError, retryDelay } from './backoff.js';
+import { delayOf, isCancelJob, isRetryAfter, isSnoozeJob, isUnrecoverable } from './control-flow.js';
 import type { JobDocument } from './job.js';
 import { type TransitionName, TRANSITIONS } from './transitions.js';
 
@@ -55,7 +55,8 @@ export interface OutcomeInput {
   abort: { kind: AbortKind; error: Error } | undefined;
   job: Pick<JobDocument, 'attempts' | 'firstStartedAt' | 'maxRunningTime'>;
   /** Called only if the attempt failed. */
-  policy: () => RetryPolicy;
+  policy: () => HandlerRetries;
+  onRetryFunctionError: OnRetryFunctionError;
   now: Date;
   random: () => number;
 }
@@ -70,12 +71,12 @@ export function resolveOutcome(input: OutcomeInput): Outcome {
   if (ending.kind === 'threw' && isCancelJob(ending.thrown))
     return { kind: 'cancelled', reason: ending.thrown.message };
   if (ending.kind === 'threw' && isSnoozeJob(ending.thrown)) {
-    return { kind: 'snoozed', until: new Date(now.getTime() + (Number(ending.thrown.delay) || 0)) };
+    return { kind: 'snoozed', until: new Date(now.getTime() + delayOf(ending.thrown)) };
   }
   if (ending.kind === 'skipped') return { kind: 'skipped', reason: ending.reason };
   if (abort === undefined) {
     if (ending.kind === 'returned') return { kind: 'completed', result: ending.value };
-    return resolveFailure(input, toError(ending.kind === 'threw' ? ending.thrown : undefined));
+    return resolveFailure(input, ending.kind === 'threw' ? ending.thrown : undefined);
   }
   switch (abort.kind) {
     case 'cancelled':
@@ -91,13 +92,29 @@ export function resolveOutcome(input: OutcomeInput): Outcome {
   }
 }
 
-function resolveFailure({ abort, job, policy, now, random }: OutcomeInput, error: Error): Outcome {
-  const attempt = job.attempts + 1;
-  const retries = policy();
-  if (abort?.kind === 'ranTooLong' || attempt >= retries.max) return { kind: 'failed', error };
-  const nextRunAt = new Date(now.getTime() + backoffDelay(retries, attempt, random));
+function resolveFailure(input: OutcomeInput, thrown: unknown): Outcome {
+  const { abort, job, now } = input;
+  const error = toError(thrown);
+  if (abort?.kind === 'ranTooLong' || isUnrecoverable(thrown)) return { kind: 'failed', error };
+  const delay = delayOfNextAttempt(input, thrown, error);
+  if (delay === undefined) return { kind: 'failed', error };
+  const nextRunAt = new Date(now.getTime() + delay);
   if (exceedsMaxRunningTime(job, nextRunAt)) return { kind: 'failed', error };
   return { kind: 'retry', error, nextRunAt };
+}
+
+/** Milliseconds; undefined if this attempt was the last one. */
+function delayOfNextAttempt(
+  { job, policy, random, onRetryFunctionError }: OutcomeInput,
+  thrown: unknown,
+  error: Error,
+): number | undefined {
+  const attempt = job.attempts + 1;
+  const retries = policy();
+  if (attempt >= retries.max) return undefined;
+  if (isRetryAfter(thrown)) return delayOf(thrown);
+  if (!isRetryable(retries, error, onRetryFunctionError)) return undefined;
+  return retryDelay(retries, attempt, error, random, onRetryFunctionError);
 }
 
 /** True if at this time all attempts together have taken longer than the job's limit. */

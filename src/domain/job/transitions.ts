@@ -18,7 +18,12 @@ export const TRANSITIONS = {
   buffer: { from: ['SCHEDULED'], to: 'QUEUED', fence: 1, meaning: 'a worker prefetches it' },
   begin: { from: ['QUEUED'], to: 'RUNNING', fence: 0, meaning: 'a prefetched job has started' },
   complete: { from: LOCKED, to: 'COMPLETED', fence: 0, meaning: 'the handler returned' },
-  fail: { from: LOCKED, to: 'FAILED', fence: 0, meaning: 'the last attempt failed' },
+  fail: {
+    from: LOCKED,
+    to: 'FAILED',
+    fence: 0,
+    meaning: 'the last attempt failed, or its error is not retried',
+  },
   retryLater: { from: LOCKED, to: 'SCHEDULED', fence: 0, meaning: 'an attempt failed, another follows' },
   snooze: { from: LOCKED, to: 'SCHEDULED', fence: 0, meaning: 'the handler asked to run later' },
   stopRunning: {
@@ -27,7 +32,7 @@ export const TRANSITIONS = {
     fence: 0,
     meaning: 'its worker cancelled it, because the handler or a person asked for it',
   },
-  skip: { from: LOCKED, to: 'CANCELLED', fence: 0, meaning: 'a filter of its definition skipped it' },
+  skip: { from: LOCKED, to: 'CANCELLED', fence: 0, meaning: 'a filter skipped it' },
   release: { from: LOCKED, to: 'SCHEDULED', fence: 1, meaning: 'its worker released it unfinished' },
   expireClaimed: {
     from: LOCKED,

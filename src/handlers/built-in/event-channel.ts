@@ -1,13 +1,11 @@
 import { didYouMean } from '../../domain/did-you-mean.js';
 import { ChronosError, toError } from '../../domain/errors.js';
-import { anything, matching, name as eventName, object, parse, requiring } from '../../domain/validation.js';
+import { anything, fn, name as eventName, object, parse, requiring } from '../../domain/validation.js';
 import type { HandlerFunction, JobContext } from '../../domain/job/handler.js';
 import { parsePayload } from '../payload.js';
 
 /** A listener of `event` jobs; it is called with their data. */
 export type ChannelListener = (data: unknown, job: JobContext) => unknown;
-
-const aFunction = matching('a function', (value) => typeof value === 'function');
 
 interface AddedListener {
   readonly listener: ChannelListener;
@@ -45,7 +43,7 @@ export class EventChannel {
 
   #add(name: string, listener: ChannelListener, once: boolean): void {
     parse(eventName, name, 'the name of an event', 'INVALID_ARGUMENT');
-    parse(aFunction, listener, `the listener of '${name}'`, 'INVALID_ARGUMENT');
+    parse(fn(), listener, `the listener of '${name}'`, 'INVALID_ARGUMENT');
     this.#added.set(name, [...(this.#added.get(name) ?? []), { listener, once }]);
   }
 

@@ -3,7 +3,7 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { ChronosError } from '../../domain/errors.js';
-import { UnrecoverableError } from '../../domain/job/control-flow.js';
+import { UnrecoverableChronosError } from '../../domain/job/control-flow.js';
 import type { HostAllowlist } from './host-allowlist.js';
 import { isHttp, withoutCredentials } from './url-payload.js';
 
@@ -58,7 +58,7 @@ export function guardedLookup(hosts: HostAllowlist): LookupFunction {
 
 function addressNotAllowed(host: string, ...addresses: string[]): ChronosError {
   const is = addresses.includes(host) ? `${host} is` : `${host} resolves to ${addresses.join(', ')},`;
-  return new UnrecoverableError(
+  return new UnrecoverableChronosError(
     'URL_REFUSED',
     `${is} not a public address, and jobs may only reach public ones: ` +
       `to allow it, add the host, its address or its block to the Scheduler option urlHosts`,
@@ -93,13 +93,13 @@ function redirectTarget(from: URL, location: string): URL {
   }
   const url = withoutCredentials(new URL(location, from));
   if (!isHttp(url)) {
-    throw new UnrecoverableError(
+    throw new UnrecoverableChronosError(
       'URL_REFUSED',
       `${showUrl(from)} redirects to ${url.protocol}, which is not followed: only http: and https: are`,
     );
   }
   if (from.protocol === 'https:' && url.protocol === 'http:') {
-    throw new UnrecoverableError(
+    throw new UnrecoverableChronosError(
       'URL_REFUSED',
       `${showUrl(from)} redirects from https to ${showUrl(url)}, which is not encrypted: to allow that, request the http URL directly`,
     );

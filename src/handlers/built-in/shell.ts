@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { type Environment, inheritedEnvironment } from '../../config/process-env.js';
 import { ChronosError } from '../../domain/errors.js';
-import { UnrecoverableError } from '../../domain/job/control-flow.js';
+import { UnrecoverableChronosError } from '../../domain/job/control-flow.js';
 import {
   kindOf,
   listOf,
@@ -108,14 +108,14 @@ function aborted(signal: AbortSignal): Promise<'aborted'> {
 
 function assertAllowedFile(file: string, files: readonly string[]): void {
   if (!path.isAbsolute(file) || path.normalize(file) !== file) {
-    throw new UnrecoverableError(
+    throw new UnrecoverableChronosError(
       'SHELL_REFUSED',
       `'${file}' is not a normalized absolute path: ` +
         "write it as in the Scheduler option shellFiles, such as '/usr/bin/rsync'",
     );
   }
   if (!files.includes(file)) {
-    throw new UnrecoverableError(
+    throw new UnrecoverableChronosError(
       'SHELL_REFUSED',
       `this worker may not run '${file}' for a payload from outside its code: ` +
         'to allow it, add it to the Scheduler option shellFiles',
@@ -126,7 +126,7 @@ function assertAllowedFile(file: string, files: readonly string[]): void {
 function assertAllowedVariables({ env = {} }: ShellCommand): void {
   const rejected = Object.keys(env).filter((name) => LOADS_CODE.test(name));
   if (rejected.length === 0) return;
-  throw new UnrecoverableError(
+  throw new UnrecoverableChronosError(
     'SHELL_REFUSED',
     `a payload from outside the code must not set ${rejected.join(', ')}, which can make an allowed file ` +
       'run other code: leave it out, or set it in a script and allow that script',
@@ -203,7 +203,7 @@ const command: Shape<ShellCommand> = {
 /** Throws `INVALID_PAYLOAD`, or `SHELL_REFUSED` for a plain string. */
 export function parseShellPayload(payload: unknown): ShellCommand {
   if (typeof payload === 'string') {
-    throw new UnrecoverableError(
+    throw new UnrecoverableChronosError(
       'SHELL_REFUSED',
       'the payload is a plain string, which is not passed to a shell: dispatch the file and its arguments ' +
         "as a list, ['ls', '-la'], or request a shell explicitly, { shell: 'ls -la | wc -l' }",

@@ -21,7 +21,7 @@ function describeEnd(job: JobDocument): string {
       return `It failed for good after ${plural(job.attempts + job.crashes, 'attempt')}`;
     default:
       if (job.cancelKind === 'expired') return 'It expired before it started';
-      return job.skipReason === null ? 'It was cancelled' : 'A filter of its definition skipped it';
+      return job.skipReason === null ? 'It was cancelled' : 'A filter skipped it';
   }
 }
 

@@ -1,8 +1,10 @@
+import { type HandlerRetryOptions, handlerRetryShape } from '../../config/handler-options.js';
 import type { BaseName, ConstraintName, ScheduleContext } from '../../config/rule-options.js';
 import { parseSchedule, type ScheduleOptions } from '../../config/schedule-options.js';
 import type { CronField } from '../../domain/calendar/cron.js';
 import { secondsOfDay } from '../../domain/calendar/frequencies.js';
 import { ChronosError } from '../../domain/errors.js';
+import { parse } from '../../domain/validation.js';
 import type { Definition, DefinitionInput } from './definition.js';
 import type { HandlerSource } from './handler-source.js';
 
@@ -23,6 +25,7 @@ export class BuilderState {
       options: {},
       overridable: [],
       lease: undefined,
+      handlerRetries: undefined,
       dependsOn: [],
       hooks: { when: [], skip: [], before: [], onSuccess: [], onError: [], after: [] },
     };
@@ -80,6 +83,15 @@ export class BuilderState {
     const { between } = this.mutable(where).options;
     this.#check({ between: times }, where);
     this.set({ between: between === undefined ? times : intersection(between, times) }, where);
+  }
+
+  /** Adds to the earlier settings. The functions are left out of the options that are stored with each job. */
+  setRetries(retries: HandlerRetryOptions, where: string): void {
+    const input = this.mutable(where);
+    parse(handlerRetryShape, retries, where, 'INVALID_SCHEDULE');
+    const { delay: _delay, if: _if, ...policy } = retries;
+    this.set({ retries: { ...input.options.retries, ...policy } }, where);
+    input.handlerRetries = { ...input.handlerRetries, ...retries };
   }
 
   addHook(kind: keyof DefinitionInput['hooks'], fn: unknown): void {

@@ -1,4 +1,12 @@
-import { leaseShape, MAX_ATTEMPTS, type RetryOptions } from '../../config/handler-options.js';
+import {
+  type ErrorHook,
+  type Filter,
+  type HandlerRetryOptions,
+  type Hook,
+  leaseShape,
+  MAX_ATTEMPTS,
+  type SuccessHook,
+} from '../../config/handler-options.js';
 import type { BaseName, ConstraintName } from '../../config/rule-options.js';
 import type { MisfireOptions, ScheduleOptions } from '../../config/schedule-options.js';
 import type { FieldSchedule } from '../../domain/calendar/field-schedule.js';
@@ -14,7 +22,6 @@ import { ChronosError } from '../../domain/errors.js';
 import { type Instant, parseInstant } from '../../domain/instant.js';
 import type { Misfire, Overlap } from '../../domain/schedule/schedule.js';
 import { integer, parse } from '../../domain/validation.js';
-import type { JobContext } from '../../domain/job/handler.js';
 import { bindDraft, type BoundDraft, type DispatchFunction, Draft } from '../../jobs/draft.js';
 import type { JobHandle } from '../../jobs/job-handle.js';
 import { BuilderState } from './builder-state.js';
@@ -186,16 +193,18 @@ export class ScheduleBuilder<A> {
     return this.#set('priority', priority);
   }
 
-  retries(retries: RetryOptions): this {
-    const { retries: before } = this.#state.mutable('retries()').options;
-    return this.#set('retries', { ...before, ...retries });
+  /** Adds to earlier calls. The functions `delay` and `if` are part of the code: they are not stored with its jobs. */
+  retries(retries: HandlerRetryOptions): this {
+    this.#state.setRetries(retries, 'retries()');
+    return this;
   }
 
   /** How many retries follow the first attempt. */
   maxRetries(retries: number): this {
-    const { retries: before } = this.#state.mutable('maxRetries()').options;
+    this.#state.mutable('maxRetries()');
     parse(integer(0, MAX_ATTEMPTS - 1), retries, 'maxRetries()', 'INVALID_SCHEDULE');
-    return this.#set('retries', { ...before, max: retries + 1 }, 'maxRetries()');
+    this.#state.setRetries({ max: retries + 1 }, 'maxRetries()');
+    return this;
   }
 
   /** How long one attempt may take. */
@@ -254,32 +263,32 @@ export class ScheduleBuilder<A> {
   }
 
   /** Evaluated before a job runs; the job is skipped unless every filter returns true. */
-  when(filter: boolean | ((args: A, job: JobContext) => boolean | Promise<boolean>)): this {
+  when(filter: boolean | Filter<A>): this {
     return this.#addHook('when', typeof filter === 'boolean' ? () => filter : filter);
   }
 
   /** Evaluated before a job runs; the job is skipped if any filter returns true. */
-  skip(filter: boolean | ((args: A, job: JobContext) => boolean | Promise<boolean>)): this {
+  skip(filter: boolean | Filter<A>): this {
     return this.#addHook('skip', typeof filter === 'boolean' ? () => filter : filter);
   }
 
   /** Runs before the handler. An error fails the attempt. */
-  before(hook: (args: A, job: JobContext) => unknown): this {
+  before(hook: Hook<A>): this {
     return this.#addHook('before', hook);
   }
 
   /** Runs after a completed attempt. */
-  onSuccess(hook: (args: A, job: JobContext, result: unknown) => unknown): this {
+  onSuccess(hook: SuccessHook<A>): this {
     return this.#addHook('onSuccess', hook);
   }
 
   /** Runs after a failed attempt. */
-  onError(hook: (error: Error, args: A, job: JobContext) => unknown): this {
+  onError(hook: ErrorHook<A>): this {
     return this.#addHook('onError', hook);
   }
 
   /** Runs after every attempt. */
-  after(hook: (args: A, job: JobContext) => unknown): this {
+  after(hook: Hook<A>): this {
     return this.#addHook('after', hook);
   }
 

@@ -1,4 +1,8 @@
-import { type ResolvedHandlerOptions, resolveHandlerOptions } from '../../config/handler-options.js';
+import {
+  type HandlerRetryOptions,
+  type ResolvedHandlerOptions,
+  resolveHandlerOptions,
+} from '../../config/handler-options.js';
 import type { ScheduleContext } from '../../config/rule-options.js';
 import { resolveSchedule, type ScheduleOptions } from '../../config/schedule-options.js';
 import type { CronField } from '../../domain/calendar/cron.js';
@@ -20,6 +24,8 @@ export interface DefinitionInput {
   /** Fields of `options.cron` that a constraint may replace. */
   overridable: readonly CronField[];
   lease: Duration | undefined;
+  /** `options.retries` together with the functions, which are not stored. */
+  handlerRetries: HandlerRetryOptions | undefined;
   dependsOn: string[];
   readonly hooks: { [K in keyof HandlerHooks]: HandlerHooks[K][number][] };
 }
@@ -63,13 +69,14 @@ export function buildDefinition(input: DefinitionInput, context: DefinitionConte
     payload: checkedPayload(`the payload of ${where}`, input.payload ?? null, context.maxPayloadBytes),
   };
   assertHasOccurrences(where, schedule.rule, context.now);
-  const { retries, timeout } = input.options;
+  const { handlerRetries: retries, lease } = input;
+  const { timeout } = input.options;
   return Object.freeze({
     name,
     task,
     schedule: deepFreeze(schedule),
     hash: hashOf(schedule),
-    options: deepFreeze(resolveHandlerOptions(name, { retries, timeout, lease: input.lease })),
+    options: deepFreeze(resolveHandlerOptions(name, { retries, timeout, lease })),
     hooks: deepFreeze(copyLists(input.hooks)),
     dependsOn: Object.freeze([...input.dependsOn]),
     isUnnamedClosure,

@@ -8,7 +8,7 @@ import { assertTaskType } from '../../domain/identifiers.js';
 import type { ScheduleDefinition, ScheduleDocument } from '../../domain/schedule/schedule.js';
 import { validationError } from '../../domain/validation.js';
 import type { HandlerRegistry } from '../../handlers/handler-registry.js';
-import { applySchema, checkedPayload } from '../../handlers/payload.js';
+import { assertMatchesSchema, checkedPayload } from '../../handlers/payload.js';
 import type { DefinitionRegistry } from '../definition/definition-registry.js';
 import { assertHasOccurrences } from '../definition/definition.js';
 
@@ -61,7 +61,7 @@ export async function parseScheduleInput(
   if (errors.length > 0 || resolved === undefined) throw combineErrors(errors);
   assertHasOccurrences(where, resolved.rule, clock.now(), resolved.rule?.startsAt ?? anchor);
   const schema = registry.get(taskType)?.options.schema;
-  if (schema !== undefined) await applySchema(taskType, schema, copy);
+  if (schema !== undefined) await assertMatchesSchema(taskType, schema, copy);
   return { ...resolved, taskType, payload: copy };
 }
 

@@ -1,5 +1,12 @@
 // Handlers that are classes: with a static handle, an instance handle, or execute.
-import { CancelJob, Scheduler, SnoozeJob, type JobContext } from '../../../src/index.js';
+import {
+  CancelJob,
+  RetryAfter,
+  Scheduler,
+  SnoozeJob,
+  UnrecoverableError,
+  type JobContext,
+} from '../../../src/index.js';
 
 class Static {
   static handle(payload: { to: string }, job: JobContext): string {
@@ -7,10 +14,16 @@ class Static {
   }
 }
 
+class AccountClosed extends UnrecoverableError {
+  override readonly name = 'AccountClosed';
+}
+
 class Instance {
   static taskType = 'instance';
   handle(payload: { n: number }): number {
     if (payload.n < 0) throw new CancelJob('negative');
+    if (payload.n > 9) throw new RetryAfter('30s', 'rate limited', { cause: payload.n });
+    if (payload.n > 5) throw new AccountClosed('closed', { cause: payload });
     return payload.n;
   }
 }

@@ -27,6 +27,17 @@ describe('resolveDispatchOptions', () => {
     });
   });
 
+  it('rejects functions in retries, and says where they belong [B25]', () => {
+    for (const name of ['delay', 'if']) {
+      assert.throws(() => resolve({ retries: { [name]: () => 1 } }), {
+        code: 'INVALID_ARGUMENT',
+        message:
+          `dispatch options.retries.${name} is a function and cannot be stored with a job or a schedule: set it in the ` +
+          `options of the handler, registerHandler(taskType, handler, { retries: { ${name}: … } })`,
+      });
+    }
+  });
+
   it('reads dates without a zone in the time zone of the application', () => {
     const expected = { at: new Date('2026-11-01T02:15:00Z'), priority: 100, queue: 'default', hold: false };
     assert.deepEqual(resolve({ at: '2026-11-01 03:15' }), expected);

@@ -52,6 +52,41 @@ describe('resolveHandlerOptions', () => {
     }
   });
 
+  it('accepts hooks and filters, each as one function or a list [B26]', () => {
+    const [one, two] = [() => true, () => false];
+    const options = {
+      when: one,
+      skip: [one],
+      before: [one, two],
+      onSuccess: one,
+      onError: two,
+      after: [two],
+    };
+    assert.deepEqual(resolveHandlerOptions('emails', options), {
+      when: [one],
+      skip: [one],
+      before: [one, two],
+      onSuccess: [one],
+      onError: [two],
+      after: [two],
+    });
+    assert.throws(() => resolveHandlerOptions('emails', { before: [one, 'log'], after: true }), {
+      message: [
+        '2 problems:',
+        "  - options of handler 'emails'.before[1] must be a function, got 'log'",
+        "  - options of handler 'emails'.after must be a function, got true",
+      ].join('\n'),
+    });
+  });
+
+  it('accepts functions in retries [B25]', () => {
+    const retries = { max: 5, delay: () => '1s', if: () => true };
+    assert.deepEqual(resolveHandlerOptions('emails', { retries }).retries, retries);
+    assert.throws(() => resolveHandlerOptions('emails', { retries: { delay: '1s', if: true } }), {
+      message: /retries\.delay must be a function, got '1s'\n.*retries\.if must be a function, got true/,
+    });
+  });
+
   it('rejects options that are not an object', () => {
     for (const input of [null, 'timeout', 5, []]) {
       assert.throws(() => resolveHandlerOptions('emails', input), { message: /must be an object, got / });

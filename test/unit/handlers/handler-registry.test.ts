@@ -218,6 +218,22 @@ describe('HandlerRegistry', () => {
       assert.deepEqual(registry.settingsFor('lone'), { ...defaults, lease: 10_000, timeout: 2000 });
     });
 
+    it('merges the retries of a definition with those of the handler field by field [B25]', () => {
+      const [isTransient, delay] = [() => true, () => '1s'];
+      registry.register('work', () => 1, { retries: { max: 9, base: '5s', if: isTransient } });
+      registry.define('nightly', aDefinition({ retries: { max: 2, delay } }, 'work'));
+      const retries = { ...defaults.retries, base: 5000, if: isTransient };
+      assert.deepEqual(registry.settingsFor('work').retries, { ...retries, max: 9 });
+      assert.deepEqual(registry.settingsFor('nightly').retries, { ...retries, max: 2, delay });
+    });
+
+    it('includes functions in the retries of the Scheduler [B25]', () => {
+      const isTransient = (): boolean => true;
+      const other = aRegistry({ retries: { if: isTransient } });
+      other.register('work', () => 1, { retries: { max: 7 } });
+      assert.deepEqual(other.settingsFor('work').retries, { ...defaults.retries, max: 7, if: isTransient });
+    });
+
     it('follows a definition to the handler that it runs, and a new registration', () => {
       registry.define('nightly', aDefinition({ timeout: 1000 }, 'work'));
       assert.deepEqual(registry.settingsFor('nightly'), defaults);

@@ -3,6 +3,7 @@ import type { Outcome } from '../../../src/domain/job/outcome.js';
 import type { JobContext } from '../../../src/domain/job/handler.js';
 import {
   AfterHooks,
+  combineHooks,
   findSkipReason,
   type HandlerHooks,
   type HookError,
@@ -92,6 +93,37 @@ describe('findSkipReason', () => {
   it('rejects when a filter throws [J4]', async () => {
     const when = [() => Promise.reject(new Error('api is down'))];
     await assert.rejects(findSkipReason({ ...NOTHING, when }, null, job), /api is down/);
+  });
+});
+
+describe('combineHooks', () => {
+  it('puts the hooks of a definition around those of the handler [B26]', () => {
+    const lists = (name: string): HandlerHooks => {
+      const hook = Object.assign(() => true, { toString: () => name });
+      return {
+        when: [hook],
+        skip: [hook],
+        before: [hook],
+        onSuccess: [hook],
+        onError: [hook],
+        after: [hook],
+      };
+    };
+    const combined = Object.entries<readonly unknown[]>({ ...combineHooks(lists('own'), lists('defined')) });
+    assert.deepEqual(Object.fromEntries(combined.map(([kind, list]) => [kind, list.map(String)])), {
+      when: ['defined', 'own'],
+      skip: ['defined', 'own'],
+      before: ['defined', 'own'],
+      onSuccess: ['own', 'defined'],
+      onError: ['own', 'defined'],
+      after: ['own', 'defined'],
+    });
+  });
+
+  it('returns undefined if there are none: the executor then does nothing for them [B26]', () => {
+    assert.equal(combineHooks({}), undefined);
+    assert.equal(combineHooks({}, NOTHING), undefined);
+    assert.deepEqual(combineHooks({ after: [] }, { ...NOTHING, when: [() => true] })?.after, []);
   });
 });
 

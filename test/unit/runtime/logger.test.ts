@@ -54,7 +54,7 @@ const LINES: Record<EventName, string> = {
   'job:stalled': 'warn: emails recovered: the lock of other expired; it is now SCHEDULED',
   'job:lockLost': 'warn: emails lost its lock, its outcome was dropped',
   'job:progress': 'debug: emails progress: 50 (half)',
-  'job:hookFailed': 'error: emails: the hook after threw an error',
+  'job:hookFailed': 'error: emails: the hook after failed',
   'schedule:due': 'debug: nightly is due',
   'schedule:skipped':
     'warn: nightly: skipped the run of 2026-01-01T00:00:00.000Z, the previous one is still running (12 s)',

@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict';
-import { CancelJob, SnoozeJob } from '../../../../src/domain/job/control-flow.js';
+import type { HandlerRetries } from '../../../../src/domain/job/backoff.js';
+import {
+  CancelJob,
+  RetryAfter,
+  SnoozeJob,
+  UnrecoverableError,
+} from '../../../../src/domain/job/control-flow.js';
 import {
   type AbortKind,
   type HandlerEnding,
@@ -20,6 +26,7 @@ function resolve(ending: HandlerEnding, changes: Partial<OutcomeInput> = {}): Ou
     abort: undefined,
     job: { attempts: 0, maxRunningTime: null },
     policy: () => ({ max: 3, base: 1000, cap: 60_000, jitter: 'none' }),
+    onRetryFunctionError: (name, error) => assert.fail(`${name}: ${error.message}`),
     now: NOW,
     random: () => 0.5,
     ...changes,
@@ -70,6 +77,144 @@ describe('resolveOutcome', () => {
         assert.ok(outcome.error instanceof Error);
       }
     });
+  });
+
+  describe('on UnrecoverableError', () => {
+    const fatal = new UnrecoverableError('the account is closed');
+
+    it('fails the job at the first attempt, with this error [B25]', () => {
+      assert.deepEqual(resolve(threw(fatal)), { kind: 'failed', error: fatal });
+    });
+
+    it('retries if it is only the cause of the error [B25]', () => {
+      assert.equal(resolve(threw(new Error('failed', { cause: fatal }))).kind, 'retry');
+    });
+
+    it('lets an abort decide: a handler may wrap whatever its aborted signal caused [B25]', () => {
+      assert.deepEqual(resolve(threw(fatal), abort('shutdown')), { kind: 'released' });
+      assert.deepEqual(resolve(threw(fatal), abort('lockLost')), { kind: 'released' });
+      assert.equal(resolve(threw(fatal), abort('timeout')).kind, 'retry');
+    });
+  });
+
+  describe('on RetryAfter', () => {
+    const retry = new RetryAfter('10m');
+    const policy = (): HandlerRetries => ({ max: 3, base: 1000, cap: 60_000, jitter: 'full' });
+
+    it('retries after exactly that time, without jitter and beyond the cap [B25]', () => {
+      const outcome = resolve(threw(retry), { policy });
+      assert.deepEqual(outcome, { kind: 'retry', error: retry, nextRunAt: later(600_000) });
+    });
+
+    it('fails the job with this error at the last attempt [B25]', () => {
+      const outcome = resolve(threw(retry), { policy, job: { attempts: 2, maxRunningTime: null } });
+      assert.deepEqual(outcome, { kind: 'failed', error: retry });
+    });
+
+    it('fails the job if that time is after its maxRunningTime [B25]', () => {
+      const job = { attempts: 0, maxRunningTime: 600_000, firstStartedAt: NOW };
+      assert.equal(resolve(threw(retry), { job }).kind, 'failed');
+    });
+
+    it('does not ask the functions of retries [B25]', () => {
+      const asked = (): never => assert.fail('asked');
+      const outcome = resolve(threw(retry), { policy: () => ({ ...policy(), if: asked, delay: asked }) });
+      assert.deepEqual(outcome, { kind: 'retry', error: retry, nextRunAt: later(600_000) });
+    });
+
+    it('lets an abort decide [B25]', () => {
+      assert.deepEqual(resolve(threw(retry), abort('shutdown')), { kind: 'released' });
+      const timedOut = resolve(threw(retry), abort('timeout'));
+      assert.deepEqual(timedOut, { kind: 'retry', error: reason, nextRunAt: later(1000) });
+    });
+  });
+
+  describe('with functions in retries', () => {
+    /** The outcome of an error at the second attempt, and what was reported about the functions. */
+    function resolveWith(
+      functions: object,
+      ending = threw(boom),
+      changes: Partial<OutcomeInput> = {},
+    ): { outcome: Outcome; reported: string[] } {
+      const reported: string[] = [];
+      const outcome = resolve(ending, {
+        job: { attempts: 1, maxRunningTime: null },
+        policy: () => ({ max: 3, base: 1000, cap: 60_000, jitter: 'none', ...functions }),
+        onRetryFunctionError: (name, error) => reported.push(`${name}: ${error.message}`),
+        ...changes,
+      });
+      return { outcome, reported };
+    }
+
+    it('waits for the time that delay returns, beyond the cap [B25]', () => {
+      const seen: unknown[] = [];
+      const delay = (...args: unknown[]): string => {
+        seen.push(...args);
+        return '1h';
+      };
+      const { outcome, reported } = resolveWith({ delay });
+      assert.deepEqual(outcome, { kind: 'retry', error: boom, nextRunAt: later(3_600_000) });
+      assert.deepEqual(seen, [2, boom]);
+      assert.deepEqual(reported, []);
+      assert.deepEqual(resolveWith({ delay: () => 0 }).outcome, {
+        kind: 'retry',
+        error: boom,
+        nextRunAt: NOW,
+      });
+    });
+
+    it('fails the job if `if` returns false, and retries if it returns true [B25]', () => {
+      const onlyBoom = (error: Error): boolean => error.message === 'boom';
+      assert.equal(resolveWith({ if: onlyBoom }).outcome.kind, 'retry');
+      assert.deepEqual(resolveWith({ if: onlyBoom }, threw('other')).outcome.kind, 'failed');
+    });
+
+    it('asks about a timeout, too [B25]', () => {
+      const seen: unknown[] = [];
+      const isRetried = (error: Error): boolean => seen.push(error) < 0;
+      const { outcome } = resolveWith({ if: isRetried }, stuck, abort('timeout'));
+      assert.deepEqual([outcome.kind, seen], ['failed', [reason]]);
+    });
+
+    it('asks nothing at the last attempt, or if the job is released or can never succeed [B25]', () => {
+      const asked = (): never => assert.fail('asked');
+      const functions = { delay: asked, if: asked };
+      const last = { job: { attempts: 2, maxRunningTime: null } };
+      assert.equal(resolveWith(functions, threw(boom), last).outcome.kind, 'failed');
+      assert.equal(resolveWith(functions, threw(boom), abort('shutdown')).outcome.kind, 'released');
+      assert.equal(resolveWith(functions, stuck, abort('ranTooLong')).outcome.kind, 'failed');
+      assert.equal(resolveWith(functions, threw(new UnrecoverableError('no'))).outcome.kind, 'failed');
+    });
+
+    for (const [title, delay, message] of [
+      ['throws', () => assert.fail('no idea'), 'no idea'],
+      ['returns no duration', () => 'soon', /must return a duration.*, got 'soon'/],
+      ['returns nothing', () => undefined, /got undefined/],
+      ['returns an infinite delay', () => Infinity, /got Infinity/],
+      ['is async', async () => Promise.reject(new Error('later')), /got a promise/],
+      ['is not a function, in a damaged document', 5, /is not a function/],
+    ] as const) {
+      it(`uses the computed backoff and reports it when delay ${title} [B25]`, () => {
+        const { outcome, reported } = resolveWith({ delay });
+        assert.deepEqual(outcome, { kind: 'retry', error: boom, nextRunAt: later(2000) });
+        assert.equal(reported.length, 1);
+        assert.match(reported[0] ?? '', new RegExp(`^retries.delay: .*${new RegExp(message).source}`));
+      });
+    }
+
+    for (const [title, predicate, message] of [
+      ['throws', () => assert.fail('no idea'), 'no idea'],
+      ['returns something else', () => 0, /must return true or false, got 0/],
+      ['returns nothing', () => undefined, /got undefined/],
+      ['is async', async () => Promise.reject(new Error('later')), /got a promise/],
+    ] as const) {
+      it(`retries and reports it when \`if\` ${title} [B25]`, () => {
+        const { outcome, reported } = resolveWith({ if: predicate });
+        assert.equal(outcome.kind, 'retry');
+        assert.equal(reported.length, 1);
+        assert.match(reported[0] ?? '', new RegExp(`^retries.if: .*${new RegExp(message).source}`));
+      });
+    }
   });
 
   it('fails a rejected job immediately', () => {

@@ -180,7 +180,7 @@ describe('a definition', () => {
         ['report', 'nightly'].map((name) => setup.registry.defaultsOf(name)?.payload),
         ['all', 'new'],
       );
-      assert.deepEqual([report?.hooks?.when.length, nightly?.hooks?.when.length], [1, 0]);
+      assert.deepEqual([report?.hooks?.when.length, nightly?.hooks], [1, undefined]);
     });
 
     it('can be an object with a handle method [D1]', () => {
@@ -243,6 +243,7 @@ describe('buildDefinition', () => {
     options: {},
     overridable: [],
     lease: undefined,
+    handlerRetries: undefined,
     dependsOn: [],
     hooks,
   };
