@@ -61,6 +61,7 @@ export { JOB_STATUSES, type JobStatus } from './domain/job/job.js';
 export { JOB_STATES, type JobState } from './domain/job/state.js';
 export { TRANSITIONS, type Transition, type TransitionName } from './domain/job/transitions.js';
 export type { AdHoc, AnyPayloads, DispatchArguments, DispatchRequest } from './jobs/dispatch-types.js';
+export type { DispatchMiddleware } from './jobs/dispatch-middleware.js';
 export type { DispatchResult } from './jobs/dispatcher.js';
 export type { BoundDraft, Draft } from './jobs/draft.js';
 export type { JobHandle } from './jobs/job-handle.js';

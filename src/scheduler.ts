@@ -16,7 +16,7 @@ import type { EventName, LifecycleState } from './domain/events.js';
 import type { Instant } from './domain/instant.js';
 import { EventChannel } from './handlers/built-in/event-channel.js';
 import { createHandlerRegistry } from './handlers/handler-registry.js';
-import type { HandlerMiddleware } from './handlers/middleware.js';
+import { assertMiddleware, type HandlerMiddleware } from './handlers/middleware.js';
 import type { Handler, HandlerClass } from './domain/job/handler.js';
 import type {
   AdHoc,
@@ -25,6 +25,7 @@ import type {
   DispatchArguments,
   DispatchRequest,
 } from './jobs/dispatch-types.js';
+import type { DispatchMiddleware } from './jobs/dispatch-middleware.js';
 import type { DispatchResult } from './jobs/dispatcher.js';
 import { type DispatchFunction, Draft } from './jobs/draft.js';
 import type { JobHandle } from './jobs/job-handle.js';
@@ -77,6 +78,7 @@ export class Scheduler<P extends object = AnyPayloads> {
       definitions,
       events: new EventBus(this.workerId),
       workerId: this.workerId,
+      dispatchMiddleware: [],
     };
     this.#lifecycle = new SchedulerLifecycle(this.#deps);
     this.operations = new Operations(this.#lifecycle);
@@ -164,6 +166,13 @@ export class Scheduler<P extends object = AnyPayloads> {
    */
   use(middleware: HandlerMiddleware): this {
     this.#deps.registry.use(middleware);
+    return this;
+  }
+
+  /** Adds middleware around every dispatch, the first one outermost. Jobs of schedules are not dispatched. */
+  useDispatch(middleware: DispatchMiddleware): this {
+    assertMiddleware('useDispatch()', middleware);
+    this.#deps.dispatchMiddleware.push(middleware);
     return this;
   }
 

@@ -44,6 +44,24 @@ export interface DispatchOptions {
   hold?: boolean;
 }
 
+interface ParsedRequest {
+  taskType: unknown;
+  payload: unknown;
+  options: unknown;
+}
+
+/** Rejects other fields: a `delay` next to `options` instead of inside would be ignored silently. */
+const requestShape = v.object<ParsedRequest>({
+  taskType: v.anything,
+  payload: v.anything,
+  options: v.anything,
+});
+
+/** Checks only the form of a request; its content is validated with the job. */
+export function parseDispatchRequest(input: unknown): Partial<ParsedRequest> {
+  return v.parse(requestShape, input, 'request', 'INVALID_ARGUMENT');
+}
+
 const MAX_PRIORITY = 1000;
 const MAX_TAGS = 10;
 const MAX_TAG_LENGTH = 50;

@@ -1,11 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { type DispatchOptions, resolveDispatchOptions } from '../config/dispatch-options.js';
+import {
+  type DispatchOptions,
+  parseDispatchRequest,
+  resolveDispatchOptions,
+} from '../config/dispatch-options.js';
 import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
 import { ChronosError, toError } from '../domain/errors.js';
 import { assertTaskType } from '../domain/identifiers.js';
 import { type JobDocument, newJob } from '../domain/job/job.js';
-import { anything, matching, object, parse } from '../domain/validation.js';
+import { matching, parse } from '../domain/validation.js';
 import { isHandlerClass, taskTypeOf } from '../handlers/handler-function.js';
 import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import { assertMatchesSchema, checkedPayload } from '../handlers/payload.js';
@@ -15,6 +19,12 @@ import type { BulkResult } from '../store/jobs/enqueue.js';
 import { isResultUnknown } from '../store/mongo-errors.js';
 import type { Store } from '../store/store.js';
 import type { WorkerEngine } from '../worker/engine.js';
+import {
+  callDispatchMiddleware,
+  type DispatchMiddleware,
+  startDispatch,
+  type WaitingDispatch,
+} from './dispatch-middleware.js';
 import type { AdHoc, DispatchRequest } from './dispatch-types.js';
 import type { JobActions } from './job-actions.js';
 import { JobHandle } from './job-handle.js';
@@ -32,12 +42,7 @@ const requestsShape = matching(
     (Symbol.iterator in value || Symbol.asyncIterator in value),
 );
 
-/** Rejects other fields: a `delay` next to `options` instead of inside would be ignored silently. */
-const requestShape = object<{ taskType: unknown; payload: unknown; options: unknown }>({
-  taskType: anything,
-  payload: anything,
-  options: anything,
-});
+type Requests = Iterable<DispatchRequest> | AsyncIterable<DispatchRequest>;
 
 /** The result for one job of `dispatchMany`: stored, a duplicate, or an error (`id` is null if the request is invalid). */
 export type DispatchResult = BulkResult | { id: null; error: Error };
@@ -49,6 +54,8 @@ interface DispatcherDeps {
   options: Pick<ResolvedOptions, 'timezone' | 'maxPayloadBytes'>;
   jobs: JobActions;
   engine: Pick<WorkerEngine, 'wake'>;
+  /** The first one is the outermost. */
+  dispatchMiddleware: readonly DispatchMiddleware[];
 }
 
 /** Validates new jobs before anything is written, stores them, and wakes the worker of this process. */
@@ -60,19 +67,28 @@ export class Dispatcher {
   }
 
   /** `target` is a task type or a handler class. Registers the class, or the handler in the options. */
-  async dispatch(
+  dispatch(
     target: unknown,
     payload?: unknown,
     options: DispatchOptions & AdHoc<unknown> = {},
   ): Promise<JobHandle> {
-    const { store, registry, engine } = this.#deps;
+    const { registry, dispatchMiddleware } = this.#deps;
     parse(optionsShape, options, 'dispatch() options', 'INVALID_ARGUMENT');
     const { handler, ...jobOptions } = options;
     const taskType = isHandlerClass(target) ? taskTypeOf(target) : target;
     if (taskType !== target) registry.register(target);
     if (handler !== undefined) registry.register(taskType, handler);
+    if (dispatchMiddleware.length === 0) return this.#dispatch(taskType, payload, jobOptions);
+    const request = { taskType, payload, options: jobOptions } as DispatchRequest;
+    return callDispatchMiddleware(dispatchMiddleware, request, async (passedOn) => {
+      const { taskType, payload, options = {} } = parseDispatchRequest(passedOn);
+      return this.#dispatch(taskType, payload, options);
+    });
+  }
 
-    const prepared = await this.#prepare(taskType, payload, jobOptions);
+  async #dispatch(taskType: unknown, payload: unknown, options: unknown): Promise<JobHandle> {
+    const { store, engine } = this.#deps;
+    const prepared = await this.#prepare(taskType, payload, options);
     const enqueued = traceSend([prepared], () => store.enqueue(prepared));
     const { job, duplicate } = await enqueued.catch(explainUnknownResult(prepared._id));
     if (!duplicate) engine.wake();
@@ -80,23 +96,27 @@ export class Dispatcher {
   }
 
   /** Stores the jobs in chunks, each in one round trip. The results have the order of the requests. */
-  async dispatchMany(
-    requests: Iterable<DispatchRequest> | AsyncIterable<DispatchRequest>,
-  ): Promise<DispatchResult[]> {
+  async dispatchMany(requests: Requests): Promise<DispatchResult[]> {
+    const { dispatchMiddleware } = this.#deps;
     parse(requestsShape, requests, 'dispatchMany() requests', 'INVALID_ARGUMENT');
-    const results: DispatchResult[] = [];
-    let chunk: (JobDocument | Error)[] = [];
-    for await (const request of requests) {
-      chunk.push(await this.#prepareRequest(request).catch(toError));
-      if (chunk.length < CHUNK) continue;
-      results.push(...(await this.#storeChunk(chunk)));
-      chunk = [];
+    const prepare = (request: DispatchRequest): Promise<JobDocument> => this.#prepareRequest(request);
+    if (dispatchMiddleware.length === 0) {
+      return inChunks(
+        requests,
+        (request) => prepare(request).catch(toError),
+        (chunk) => this.#storeChunk(chunk),
+      );
     }
-    return results.concat(await this.#storeChunk(chunk));
+    return inChunks<WaitingDispatch>(
+      requests,
+      (request) => startDispatch(dispatchMiddleware, request, prepare),
+      (chunk) => this.#storeWaiting(chunk),
+      (chunk, error) => chunk.forEach(({ settle }) => settle(error)),
+    );
   }
 
   async #prepareRequest(request: DispatchRequest): Promise<JobDocument> {
-    const { taskType, payload, options = {} } = parse(requestShape, request, 'request', 'INVALID_ARGUMENT');
+    const { taskType, payload, options = {} } = parseDispatchRequest(request);
     return this.#prepare(taskType, payload, options);
   }
 
@@ -150,7 +170,30 @@ export class Dispatcher {
       .filter((result) => result !== undefined);
   }
 
-  async #storeJobs(jobs: readonly JobDocument[]): Promise<DispatchResult[]> {
+  /** Like `#storeChunk`, for requests whose middleware waits. */
+  async #storeWaiting(chunk: readonly WaitingDispatch[]): Promise<DispatchResult[]> {
+    const passedOn = chunk.filter(({ job }) => job !== undefined);
+    const stored = await this.#storeJobs(passedOn.flatMap(({ job }) => job ?? []));
+    this.#deps.engine.wake();
+    for (const [index, result] of stored.entries()) {
+      const handle =
+        'error' in result ? result.error : new JobHandle(result.id, result.duplicate, this.#deps);
+      passedOn[index]?.settle(handle);
+    }
+    return Promise.all(
+      chunk.map(async ({ job, handle }) => {
+        try {
+          const { id, duplicate } = await handle;
+          return { id, duplicate };
+        } catch (thrown) {
+          const error = toError(thrown);
+          return job === undefined ? { id: null, error } : { id: job._id, error };
+        }
+      }),
+    );
+  }
+
+  async #storeJobs(jobs: readonly JobDocument[]): Promise<BulkResult[]> {
     if (jobs.length === 0) return [];
     try {
       return await traceSend(jobs, () => this.#deps.store.enqueueMany(jobs));
@@ -159,6 +202,29 @@ export class Dispatcher {
       return jobs.map(({ _id }) => ({ id: _id, error }));
     }
   }
+}
+
+/** Collects what `start` returns and stores it in chunks. `onError`: the source of the requests failed. */
+async function inChunks<T>(
+  requests: Requests,
+  start: (request: DispatchRequest) => Promise<T>,
+  store: (chunk: readonly T[]) => Promise<DispatchResult[]>,
+  onError: (chunk: readonly T[], error: Error) => void = () => undefined,
+): Promise<DispatchResult[]> {
+  const results: DispatchResult[] = [];
+  let chunk: T[] = [];
+  try {
+    for await (const request of requests) {
+      chunk.push(await start(request));
+      if (chunk.length < CHUNK) continue;
+      results.push(...(await store(chunk)));
+      chunk = [];
+    }
+  } catch (thrown) {
+    onError(chunk, toError(thrown));
+    throw thrown;
+  }
+  return results.concat(await store(chunk));
 }
 
 /** Null means that the definition does not set the value. */

@@ -1,5 +1,6 @@
 import type { ResolvedOptions } from '../config/options.js';
 import type { HandlerRegistry } from '../handlers/handler-registry.js';
+import type { DispatchMiddleware } from '../jobs/dispatch-middleware.js';
 import { Dispatcher } from '../jobs/dispatcher.js';
 import { JobActions } from '../jobs/job-actions.js';
 import { Heartbeat } from '../maintenance/heartbeat.js';
@@ -39,6 +40,7 @@ export interface SchedulerDeps {
   definitions: DefinitionRegistry;
   events: EventBus;
   workerId: string;
+  dispatchMiddleware: DispatchMiddleware[];
 }
 
 /** Everything a connected Scheduler consists of. */
