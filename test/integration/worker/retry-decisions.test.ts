@@ -34,7 +34,7 @@ describe('how a handler decides about retries', () => {
       assert.equal(job?.error?.message, 'the account is closed');
       const { error, willRetry, attempt } = await failed;
       assert.deepEqual([error, willRetry, attempt], [fatal, false, 1]);
-      const { jobs } = await scheduler.operations.listDead({ taskType: 'work' });
+      const { items: jobs } = await scheduler.operations.listDead({ taskType: 'work' });
       assert.deepEqual(
         jobs.map((dead) => dead.id),
         [id],
