@@ -81,9 +81,13 @@ function checkCap<T extends Partial<RetryPolicy>>(retries: T, path: string, erro
   return retries;
 }
 
+/** Decides whether a job runs. */
 export type Filter<A = unknown> = (payload: A, job: JobContext) => boolean | Promise<boolean>;
+/** Called before a handler, or after its outcome is decided. */
 export type Hook<A = unknown> = (payload: A, job: JobContext) => unknown;
+/** Called after a handler returned, with its result. */
 export type SuccessHook<A = unknown> = (payload: A, job: JobContext, result: unknown) => unknown;
+/** Called after an attempt failed, with its error. */
 export type ErrorHook<A = unknown> = (error: Error, payload: A, job: JobContext) => unknown;
 
 // Without a payload type, hooks declare the one they expect.
