@@ -60,6 +60,7 @@ describe('handlers', () => {
       schedule: null,
       scheduledFor: null,
       userId: null,
+      tags: [],
       attempts: 0,
       crashes: 0,
       lockedBy: 'me',
