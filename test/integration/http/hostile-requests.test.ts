@@ -117,7 +117,7 @@ describe('hostile requests', () => {
         if (name === 'payload') continue;
         const wrong =
           typeof good[name] === 'string' || name === 'id' || name === 'reason' ? [1, true, null] : [{}];
-        if (name === 'filter' || name === 'retries' || name === 'misfire' || name === 'fields')
+        if (['filter', 'retries', 'retention', 'misfire', 'fields'].includes(name))
           wrong.splice(0, 1, 'text');
         for (const value of wrong) {
           if (operationId === 'updateSchedule' && value === null) continue;

@@ -157,6 +157,21 @@ describe('install()', () => {
           },
         },
         { name: 'pending', key: { createdAt: 1 }, partialFilterExpression: { status: 'PENDING' } },
+        {
+          name: 'expires',
+          key: { expiresAt: 1 },
+          partialFilterExpression: {
+            expiresAt: { $exists: true },
+            status: { $in: ['PENDING', 'SCHEDULED'] },
+          },
+        },
+        {
+          name: 'keep_until',
+          key: { keepUntil: 1 },
+          partialFilterExpression: { keepUntil: { $exists: true } },
+        },
+        { name: 'user', key: { userId: 1, _id: 1 }, partialFilterExpression: { userId: { $gt: '' } } },
+        { name: 'tags', key: { tags: 1, _id: 1 }, partialFilterExpression: { tags: { $exists: true } } },
       ],
     );
     await assert.rejects(jobs.insertOne({ ...aJob(), nextRunAt: 'soon' as never }), /validation/);
