@@ -20,6 +20,7 @@ export type {
   PauseOptions,
   RescheduleOptions,
   ScheduleQueryOptions,
+  WaitOptions,
 } from './config/method-options.js';
 export type { DaemonReport } from './lifecycle/daemon.js';
 export type { StopReport } from './lifecycle/lifecycle.js';
@@ -58,6 +59,7 @@ export type { HandlerMiddleware } from './handlers/middleware.js';
 export type { DispatchOptions } from './config/dispatch-options.js';
 export type { ExecutionOutcome } from './domain/job/execution.js';
 export { JOB_STATUSES, type JobStatus } from './domain/job/job.js';
+export { JobFailedError } from './domain/job/result.js';
 export { JOB_STATES, type JobState } from './domain/job/state.js';
 export { TRANSITIONS, type Transition, type TransitionName } from './domain/job/transitions.js';
 export type { AdHoc, AnyPayloads, DispatchArguments, DispatchRequest } from './jobs/dispatch-types.js';

@@ -13,6 +13,7 @@ import { resolveOptions, type SchedulerOptions } from './config/options.js';
 import type { Page, PageOptions } from './config/query-options.js';
 import type { Duration } from './domain/duration.js';
 import type { EventName, LifecycleState } from './domain/events.js';
+import { assertJobId } from './domain/identifiers.js';
 import type { Instant } from './domain/instant.js';
 import { EventChannel } from './handlers/built-in/event-channel.js';
 import { createHandlerRegistry } from './handlers/handler-registry.js';
@@ -28,7 +29,7 @@ import type {
 import type { DispatchMiddleware } from './jobs/dispatch-middleware.js';
 import type { DispatchResult } from './jobs/dispatcher.js';
 import { type DispatchFunction, Draft } from './jobs/draft.js';
-import type { JobHandle } from './jobs/job-handle.js';
+import { type ConnectJobs, JobHandle } from './jobs/job-handle.js';
 import type { ExecutionView, JobView } from './jobs/job-views.js';
 import type { SchedulerDeps } from './lifecycle/components.js';
 import { type DaemonReport, runDaemon } from './lifecycle/daemon.js';
@@ -64,6 +65,7 @@ export class Scheduler<P extends object = AnyPayloads> {
   readonly operations: Operations;
   readonly #deps: SchedulerDeps;
   readonly #lifecycle: SchedulerLifecycle;
+  readonly #connectJobs: ConnectJobs = async () => (await this.#lifecycle.connect()).jobs;
   readonly #dispatch: DispatchFunction = async (target, payload, options) =>
     (await this.#lifecycle.connect()).dispatcher.dispatch(target, payload, options);
 
@@ -78,6 +80,7 @@ export class Scheduler<P extends object = AnyPayloads> {
       definitions,
       events: new EventBus(this.workerId),
       workerId: this.workerId,
+      connectJobs: this.#connectJobs,
       dispatchMiddleware: [],
     };
     this.#lifecycle = new SchedulerLifecycle(this.#deps);
@@ -228,6 +231,12 @@ export class Scheduler<P extends object = AnyPayloads> {
   }
 
   // One job
+
+  /** A handle to any job. Does not connect, and does not check that the job exists. */
+  job(jobId: string): JobHandle {
+    assertJobId(jobId);
+    return new JobHandle(jobId, false, this.#connectJobs);
+  }
 
   async getJob(jobId: string): Promise<JobView | null> {
     return (await this.#lifecycle.connect()).jobs.get(jobId);

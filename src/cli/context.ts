@@ -5,6 +5,7 @@ import type { WorkerSettings } from '../config/environment.js';
 import type { Clock } from '../domain/clock.js';
 import type { Duration } from '../domain/duration.js';
 import { type AuditedChange, withAudit } from '../operations/audit.js';
+import type { JobHandle } from '../jobs/job-handle.js';
 import type { Operations } from '../operations/operations.js';
 import type { Scheduler } from '../scheduler.js';
 import { type Arguments, invalidArgument } from './arguments.js';
@@ -47,7 +48,7 @@ export type ReadOnlyOperations = Pick<
 export type ReadOnlyScheduler = Pick<
   Scheduler,
   'getExecutionOrder' | 'getExecutions' | 'getJob' | 'getSchedule' | 'getSkips' | 'listSchedules'
-> & { operations: ReadOnlyOperations };
+> & { job(id: string): Pick<JobHandle, 'wait'>; operations: ReadOnlyOperations };
 
 /** What a command works with: arguments, output, and a Scheduler that connects when it is first used. */
 export class Context {

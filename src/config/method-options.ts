@@ -13,6 +13,12 @@ export interface RescheduleOptions {
   delay?: Duration;
 }
 
+/** How long to wait for the end of a job. */
+export interface WaitOptions {
+  /** Throw WAIT_TIMEOUT after this time. Default: no limit. */
+  timeout?: Duration;
+}
+
 /** Why a schedule is paused, and by whom. */
 export interface PauseOptions {
   by?: string;
@@ -100,6 +106,12 @@ export function parseSkipQuery(input: unknown): PageQuery<object> {
   return toPageQuery(
     v.parse(v.object<PageOptions>(pageShapes), input, 'getSkips() query', 'INVALID_ARGUMENT'),
   );
+}
+
+/** `where` names the options in errors. */
+export function parseWaitOptions(input: unknown, where: string): { timeout: number } {
+  const shape = v.object<{ timeout: number }>({ timeout: v.duration() });
+  return { timeout: Infinity, ...v.parse(shape, input, where, 'INVALID_ARGUMENT') };
 }
 
 /** The new due time. */

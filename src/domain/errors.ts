@@ -18,6 +18,7 @@ export type ErrorCode =
   | 'JOB_CANCELLED'
   | 'JOB_SKIPPED'
   | 'JOB_EXPIRED'
+  | 'RESULT_CUT'
   | 'WORKER_STOPPING'
   | 'OUTCOME_REFUSED'
   | 'LOCK_HELD'

@@ -36,6 +36,7 @@ const TRAITS = {
   'release named lock': { errorKind: 'lock' },
   'poll cancellations': {},
   'watch changes': {},
+  'await jobs': {},
   'enqueue schedules': {},
   'plan schedule': { errorKind: 'cron' },
   'insert job': { errorKind: 'push' },

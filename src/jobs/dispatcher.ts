@@ -26,8 +26,7 @@ import {
   type WaitingDispatch,
 } from './dispatch-middleware.js';
 import type { AdHoc, DispatchRequest } from './dispatch-types.js';
-import type { JobActions } from './job-actions.js';
-import { JobHandle } from './job-handle.js';
+import { type ConnectJobs, JobHandle } from './job-handle.js';
 
 /** Jobs per insert of `dispatchMany`, so that memory stays bounded. */
 const CHUNK = 1000;
@@ -52,8 +51,8 @@ interface DispatcherDeps {
   clock: Clock;
   registry: HandlerRegistry;
   options: Pick<ResolvedOptions, 'timezone' | 'maxPayloadBytes'>;
-  jobs: JobActions;
   engine: Pick<WorkerEngine, 'wake'>;
+  connectJobs: ConnectJobs;
   /** The first one is the outermost. */
   dispatchMiddleware: readonly DispatchMiddleware[];
 }
@@ -87,12 +86,12 @@ export class Dispatcher {
   }
 
   async #dispatch(taskType: unknown, payload: unknown, options: unknown): Promise<JobHandle> {
-    const { store, engine } = this.#deps;
+    const { store, engine, connectJobs } = this.#deps;
     const prepared = await this.#prepare(taskType, payload, options);
     const enqueued = traceSend([prepared], () => store.enqueue(prepared));
     const { job, duplicate } = await enqueued.catch(explainUnknownResult(prepared._id));
     if (!duplicate) engine.wake();
-    return new JobHandle(job._id, duplicate, this.#deps);
+    return new JobHandle(job._id, duplicate, connectJobs);
   }
 
   /** Stores the jobs in chunks, each in one round trip. The results have the order of the requests. */
@@ -177,7 +176,7 @@ export class Dispatcher {
     this.#deps.engine.wake();
     for (const [index, result] of stored.entries()) {
       const handle =
-        'error' in result ? result.error : new JobHandle(result.id, result.duplicate, this.#deps);
+        'error' in result ? result.error : new JobHandle(result.id, result.duplicate, this.#deps.connectJobs);
       passedOn[index]?.settle(handle);
     }
     return Promise.all(

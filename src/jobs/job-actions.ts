@@ -1,19 +1,27 @@
-import { parseReschedule, type RescheduleOptions } from '../config/method-options.js';
+import {
+  parseReschedule,
+  parseWaitOptions,
+  type RescheduleOptions,
+  type WaitOptions,
+} from '../config/method-options.js';
 import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
 import { assertJobId, assertReason } from '../domain/identifiers.js';
 import type { FinishedStatus } from '../domain/job/job.js';
+import { resultOf } from '../domain/job/result.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import type { JobChange } from '../store/jobs/change.js';
 import type { Store } from '../store/store.js';
 import type { WorkerEngine } from '../worker/engine.js';
 import { type ExecutionView, type JobView, toExecutionView, toJobView } from './job-views.js';
+import type { JobWaiter } from './job-waiter.js';
 
 interface JobActionsDeps {
   store: Pick<Store, 'cancel' | 'findExecutions' | 'findJob' | 'hold' | 'reschedule' | 'retry' | 'unhold'>;
   clock: Clock;
   events: EventBus;
   engine: Pick<WorkerEngine, 'cancelLocal' | 'wake'>;
+  waiter: Pick<JobWaiter, 'wait'>;
   options: Pick<ResolvedOptions, 'timezone'>;
 }
 
@@ -75,5 +83,20 @@ export class JobActions {
     const result = await store.reschedule(jobId, parseReschedule(when, options.timezone, now), now);
     engine.wake();
     return result;
+  }
+
+  /** Resolves to the finished job, whatever its outcome. */
+  async wait(jobId: string, options: WaitOptions): Promise<JobView> {
+    assertJobId(jobId);
+    const { timeout } = parseWaitOptions(options, 'wait() options');
+    const { waiter, clock } = this.#deps;
+    return toJobView(await waiter.wait(jobId, timeout), clock.now());
+  }
+
+  /** Resolves to what its handler returned, or throws its error. */
+  async result(jobId: string, options: WaitOptions): Promise<unknown> {
+    assertJobId(jobId);
+    const { timeout } = parseWaitOptions(options, 'result() options');
+    return resultOf(await this.#deps.waiter.wait(jobId, timeout));
   }
 }

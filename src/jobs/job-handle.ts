@@ -1,41 +1,42 @@
-import type { RescheduleOptions } from '../config/method-options.js';
-import type { Clock } from '../domain/clock.js';
+import type { RescheduleOptions, WaitOptions } from '../config/method-options.js';
 import type { Duration } from '../domain/duration.js';
-import { ChronosError } from '../domain/errors.js';
 import type { Instant } from '../domain/instant.js';
-import { isFinished } from '../domain/job/job.js';
-import { duration, object, parse } from '../domain/validation.js';
-import { pollUntil } from '../runtime/retry.js';
 import type { JobChange } from '../store/jobs/change.js';
-import { isResultUnknown } from '../store/mongo-errors.js';
 import type { JobActions } from './job-actions.js';
-import type { JobView } from './job-views.js';
+import type { ExecutionView, JobView } from './job-views.js';
 
-const POLL_BACKOFF = { first: 20, max: 1000 };
+/** Connects if necessary: a handle exists before there is a connection, and after it was closed. */
+export type ConnectJobs = () => Promise<JobActions>;
 
-const waitShape = object<{ timeout: number }>({ timeout: duration() });
-
-interface JobHandleDeps {
-  jobs: JobActions;
-  clock: Clock;
-}
-
-/** A dispatched job. Deliberately not a thenable: awaiting it twice is harmless. */
+/**
+ * A job by its id: one that was dispatched, or any other with `scheduler.job(id)`. Deliberately not a thenable: awaiting
+ * it twice is harmless.
+ */
 export class JobHandle {
   readonly id: string;
-  /** True if a job with this key already existed; the handle refers to that job. */
+  /** True if `dispatch` found a job with this key; the handle refers to that job. */
   readonly duplicate: boolean;
-  readonly #deps: JobHandleDeps;
+  readonly #connect: ConnectJobs;
 
-  constructor(id: string, duplicate: boolean, deps: JobHandleDeps) {
+  constructor(id: string, duplicate: boolean, connect: ConnectJobs) {
     this.id = id;
     this.duplicate = duplicate;
-    this.#deps = deps;
+    this.#connect = connect;
+  }
+
+  /** The job as it is now; null if it does not exist (any more). */
+  async get(): Promise<JobView | null> {
+    return (await this.#connect()).get(this.id);
+  }
+
+  /** Its last thousand attempts that the execution log still has, oldest first. */
+  async executions(): Promise<ExecutionView[]> {
+    return (await this.#connect()).executions(this.id);
   }
 
   /** Changes when the job is due, unless a worker has claimed it; see the result. */
-  reschedule(options: RescheduleOptions): Promise<JobChange> {
-    return this.#deps.jobs.reschedule(this.id, options);
+  async reschedule(options: RescheduleOptions): Promise<JobChange> {
+    return (await this.#connect()).reschedule(this.id, options);
   }
 
   /** The same as `reschedule({ at })`. */
@@ -49,26 +50,40 @@ export class JobHandle {
   }
 
   /** Cancels a waiting job, or asks the worker of a running job to cancel it; see the result. */
-  cancel(reason?: string): Promise<JobChange> {
-    return this.#deps.jobs.cancel(this.id, reason);
+  async cancel(reason?: string): Promise<JobChange> {
+    return (await this.#connect()).cancel(this.id, reason);
   }
 
-  /** Resolves to the finished job, whatever its outcome; throws WAIT_TIMEOUT after `timeout`. Default: no limit. */
-  async wait(options: { timeout?: Duration } = {}): Promise<JobView> {
-    const { timeout = Infinity } = parse(waitShape, options, 'wait() options', 'INVALID_ARGUMENT');
-    let status = 'unreachable';
-    const findFinished = async (): Promise<JobView | undefined> => {
-      const job = await this.#deps.jobs.get(this.id).catch((error: unknown) => {
-        // An outage does not affect the job: keep polling.
-        if (!isResultUnknown(error)) throw error;
-      });
-      if (job === null)
-        throw new ChronosError('JOB_NOT_FOUND', `job '${this.id}' does not exist any more: it was pruned`);
-      status = job?.status ?? 'unreachable';
-      return job !== undefined && isFinished(job.status) ? job : undefined;
-    };
-    const finished = await pollUntil(findFinished, { clock: this.#deps.clock, timeout, ...POLL_BACKOFF });
-    if (finished !== undefined) return finished;
-    throw new ChronosError('WAIT_TIMEOUT', `job '${this.id}' is still ${status} after ${timeout} ms`);
+  /** Runs a finished job again, as if it were new. */
+  async retry(): Promise<JobChange> {
+    return (await this.#connect()).retry(this.id);
+  }
+
+  /** Prevents a waiting job from running until `unhold`. */
+  async hold(reason?: string): Promise<JobChange> {
+    return (await this.#connect()).hold(this.id, reason);
+  }
+
+  /** Lets a held job run when it is due. */
+  async unhold(): Promise<JobChange> {
+    return (await this.#connect()).unhold(this.id);
+  }
+
+  /**
+   * Resolves to the finished job, whatever its outcome; throws WAIT_TIMEOUT after `timeout` (default: no limit) and
+   * JOB_NOT_FOUND if there is no such job. By then its last attempt can be read with `executions()`, unless the worker
+   * died between the two writes: after two seconds without that record, the job is returned anyway.
+   */
+  async wait(options: WaitOptions = {}): Promise<JobView> {
+    return (await this.#connect()).wait(this.id, options);
+  }
+
+  /**
+   * Like `wait`, but resolves to what the handler returned. Throws a `JobFailedError` with the name, message, code and
+   * stack of the handler's error if the job FAILED, a ChronosError with the code JOB_CANCELLED, JOB_SKIPPED or
+   * JOB_EXPIRED if it was cancelled, and RESULT_CUT if its result was too large to be stored.
+   */
+  async result(options: WaitOptions = {}): Promise<unknown> {
+    return (await this.#connect()).result(this.id, options);
   }
 }

@@ -3,6 +3,8 @@ import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import type { DispatchMiddleware } from '../jobs/dispatch-middleware.js';
 import { Dispatcher } from '../jobs/dispatcher.js';
 import { JobActions } from '../jobs/job-actions.js';
+import type { ConnectJobs } from '../jobs/job-handle.js';
+import { JobWaiter } from '../jobs/job-waiter.js';
 import { Heartbeat } from '../maintenance/heartbeat.js';
 import { Pruner } from '../maintenance/pruner.js';
 import { Sweeper } from '../maintenance/sweeper.js';
@@ -40,6 +42,7 @@ export interface SchedulerDeps {
   definitions: DefinitionRegistry;
   events: EventBus;
   workerId: string;
+  connectJobs: ConnectJobs;
   dispatchMiddleware: DispatchMiddleware[];
 }
 
@@ -75,8 +78,9 @@ export async function connectComponents(
       : new ThreadedRenewer(databaseClock, options);
   const engine = new WorkerEngine({ ...deps, renewer, changes });
 
-  const jobs = new JobActions({ ...deps, engine });
-  const dispatcher = new Dispatcher({ ...deps, jobs, engine });
+  const waiter = new JobWaiter({ ...deps, changes });
+  const jobs = new JobActions({ ...deps, engine, waiter });
+  const dispatcher = new Dispatcher({ ...deps, engine });
 
   const planner = new SchedulePlanner(deps);
   const executor = new PlanExecutor({ ...deps, jobs, engine });
@@ -99,7 +103,7 @@ export async function connectComponents(
   // In the order they start. The heartbeat is separate because it runs until the connection closes.
   const services: readonly Service[] = [sweeper, pruner, enqueuer, changes];
   return {
-    ...{ ...deps, database, databaseClock, engine, jobs, dispatcher },
+    ...{ ...deps, database, databaseClock, engine, waiter, jobs, dispatcher },
     ...{ definitionSync, enqueuer, storedSchedules, manualRuns, definitionPass },
     ...{ sweeper, pruner, heartbeat, services, unsubscribe },
   };

@@ -196,11 +196,12 @@ export class SchedulerLifecycle {
   async #close(budget: number): Promise<StopReport> {
     const components = await this.#connection?.catch(() => undefined);
     if (components === undefined) return { left: [] };
-    const { engine, services, heartbeat, database, unsubscribe } = components;
+    const { engine, services, waiter, heartbeat, database, unsubscribe } = components;
     const servicesStopped = Promise.all(services.map((service) => service.stop()));
     const left = await engine.stop(budget);
-    // A pass sees that the engine is stopped and ends after its current statement.
-    await waitAtMost(systemClock, SERVICES_GRACE_MS, Promise.allSettled([servicesStopped, ...this.#passes]));
+    // A pass sees that the engine is stopped and ends after its current statement. No handler waits for a job any more.
+    const remaining = [servicesStopped, waiter.stop(), ...this.#passes];
+    await waitAtMost(systemClock, SERVICES_GRACE_MS, Promise.allSettled(remaining));
     // If the database is unreachable, other workers notice the missing heartbeats.
     await heartbeat.markStopped().catch(() => undefined);
     unsubscribe();

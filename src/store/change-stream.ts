@@ -1,10 +1,12 @@
 import type { mongo } from 'mongoose';
-import type { CancelRequest } from '../domain/job/job.js';
+import { type CancelRequest, FINISHED_STATUSES, isFinished, type JobStatus } from '../domain/job/job.js';
 import type { Collections } from './schema/collections.js';
 
 export interface ChangeStreamRequest {
-  queues: readonly string[];
-  taskTypes: readonly string[];
+  /** What a worker has to know: changed schedules, cancel requests, and jobs that become eligible for it. */
+  work?: { queues: readonly string[]; taskTypes: readonly string[] };
+  /** Report the end of these jobs. */
+  awaited: ReadonlySet<string>;
 }
 
 /** The changes since the last batch. */
@@ -15,6 +17,8 @@ export interface ChangeBatch {
   dueAt: Date | undefined;
   /** Jobs whose cancellation was requested; they may have finished since. */
   cancelled: ReadonlySet<string>;
+  /** Jobs that finished or were deleted: all awaited ones, and cancelled ones. */
+  ended: ReadonlySet<string>;
 }
 
 /** How long the server waits for changes before it sends an empty reply. Shorter than the socket timeout. */
@@ -71,6 +75,8 @@ export async function* watchChanges(
 interface Change {
   collection: 'jobs' | 'schedules';
   id: string;
+  operation: string;
+  status?: JobStatus;
   dueAt?: Date;
   cancelRequested?: CancelRequest;
 }
@@ -81,22 +87,30 @@ const UPDATED = 'updateDescription.updatedFields';
 const PROJECTION = {
   collection: '$ns.coll',
   id: '$documentKey._id',
+  operation: '$operationType',
+  status: `$${UPDATED}.status`,
   dueAt: { $ifNull: ['$fullDocument.nextRunAt', `$${UPDATED}.nextRunAt`] },
   cancelRequested: `$${UPDATED}.cancelRequested`,
 };
 
 /**
- * Only conditions that the server can check on the oplog, before it builds a change event: collections, operations,
+ * Only conditions that the server can check on the oplog, before it builds a change event: collections, operations, ids,
  * fields of new documents and updated fields. An update does not include the queue or the task type of the job, so every
- * process receives it.
+ * worker receives it.
  */
-function changeFilter(db: string, { queues, taskTypes }: ChangeStreamRequest): object {
+function changeFilter(db: string, { work, awaited }: ChangeStreamRequest): object {
+  const jobs = [...(work === undefined ? [] : workConditions(work)), ...endConditions([...awaited])];
+  const ofJobs = { ns: { db, coll: 'jobs' }, $or: jobs };
   const schedules = [
     { operationType: { $in: ['insert', 'replace', 'delete'] } },
     { operationType: 'update', [`${UPDATED}.rev`]: { $exists: true } },
   ];
-  const cancelled = { operationType: 'update', [`${UPDATED}.cancelRequested`]: { $type: 'object' } };
-  const due = [
+  return work === undefined ? ofJobs : { $or: [{ ns: { db, coll: 'schedules' }, $or: schedules }, ofJobs] };
+}
+
+function workConditions({ queues, taskTypes }: NonNullable<ChangeStreamRequest['work']>): object[] {
+  return [
+    { operationType: 'update', [`${UPDATED}.cancelRequested`]: { $type: 'object' } },
     {
       operationType: { $in: ['insert', 'replace'] },
       'fullDocument.status': 'SCHEDULED',
@@ -106,24 +120,26 @@ function changeFilter(db: string, { queues, taskTypes }: ChangeStreamRequest): o
     { operationType: 'update', [`${UPDATED}.status`]: 'SCHEDULED' },
     { operationType: 'update', [`${UPDATED}.nextRunAt`]: { $exists: true } },
   ];
-  return {
-    $or: [
-      { ns: { db, coll: 'schedules' }, $or: schedules },
-      { ns: { db, coll: 'jobs' }, $or: [cancelled, ...due] },
-    ],
-  };
+}
+
+function endConditions(ids: readonly string[]): object[] {
+  if (ids.length === 0) return [];
+  const isAwaited = { 'documentKey._id': { $in: ids } };
+  return [
+    { operationType: 'update', [`${UPDATED}.status`]: { $in: [...FINISHED_STATUSES] }, ...isAwaited },
+    { operationType: 'delete', ...isAwaited },
+  ];
 }
 
 function toBatch(changes: readonly Change[]): ChangeBatch {
-  const jobs = changes.filter(({ collection }) => collection === 'jobs');
-  const cancelled = jobs.filter(({ cancelRequested }) => cancelRequested != null);
-  const due = jobs
-    .filter(({ cancelRequested }) => cancelRequested == null)
+  const batch = { schedules: false, dueAt: Infinity, cancelled: new Set<string>(), ended: new Set<string>() };
+  for (const { collection, id, operation, status, dueAt, cancelRequested } of changes) {
+    const hasEnded = operation === 'delete' || (status !== undefined && isFinished(status));
+    if (collection === 'schedules') batch.schedules = true;
+    else if (hasEnded) batch.ended.add(id);
     // An update without nextRunAt: the job is eligible again at its earlier time, which may have passed.
-    .map(({ dueAt }) => dueAt?.getTime() ?? 0);
-  return {
-    schedules: changes.some(({ collection }) => collection === 'schedules'),
-    dueAt: due.length === 0 ? undefined : new Date(Math.min(...due)),
-    cancelled: new Set(cancelled.map(({ id }) => id)),
-  };
+    else if (cancelRequested == null) batch.dueAt = Math.min(batch.dueAt, dueAt?.getTime() ?? 0);
+    if (cancelRequested != null) batch.cancelled.add(id);
+  }
+  return { ...batch, dueAt: batch.dueAt === Infinity ? undefined : new Date(batch.dueAt) };
 }

@@ -4,13 +4,15 @@ import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import { BurstThrottle } from '../runtime/burst-throttle.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/periodic-service.js';
-import type { ChangeBatch } from '../store/change-stream.js';
+import type { ChangeBatch, ChangeStreamRequest } from '../store/change-stream.js';
 import type { Store } from '../store/store.js';
 
 /** MongoDB's error code on a standalone server, which has no change streams. */
 const NOT_A_REPLICA_SET = 40_573;
-/** A standalone server may become a replica set. */
-const RETRY_STANDALONE_MS = 3_600_000;
+/** MongoDB's error code if the user may not do this. */
+const UNAUTHORIZED = 13;
+/** A standalone server may become a replica set, and a user may get more rights. */
+const RETRY_UNAVAILABLE_MS = 3_600_000;
 /** The stream rests until resume(); nothing else ends the wait earlier. */
 const RESTING_MS = 3_600_000;
 /** While the stream rests, polls find changes within this time. */
@@ -35,11 +37,15 @@ export interface ChangeListenerDeps {
 interface Stream {
   readonly batches: ReturnType<Store['watchChanges']>;
   readonly closing: AbortController;
+  readonly request: ChangeStreamRequest;
 }
+
+const NO_JOBS: ReadonlySet<string> = new Set();
 
 /**
  * Reads one change stream for all subscribers in this process. Its messages are hints: without a stream, or while it is
- * broken, polls find the same changes later.
+ * broken, polls find the same changes later. A worker starts it; in a process without a worker it runs while there are
+ * awaited jobs.
  */
 export class ChangeListener extends PeriodicService {
   readonly name = 'watch changes';
@@ -49,7 +55,9 @@ export class ChangeListener extends PeriodicService {
   #stream: Stream | undefined;
   #isHealthy = false;
   #isResting = false;
+  /** Set between start() and stop(). */
   #unsubscribe: (() => void) | undefined;
+  #awaited = NO_JOBS;
 
   constructor(deps: ChangeListenerDeps) {
     super(deps.clock, deps.events);
@@ -60,7 +68,26 @@ export class ChangeListener extends PeriodicService {
   /** Pollers multiply their interval by this: more than 1 while the stream works, less while it rests. */
   get intervalMultiplier(): number {
     if (this.#isResting) return Math.min(1, RESTING_POLL_MS / this.#deps.options.pollInterval);
-    return this.#isHealthy ? HEALTHY_STREAM_MULTIPLIER : 1;
+    const hearsOfWork = this.#isHealthy && this.#stream?.request.work !== undefined;
+    return hearsOfWork ? HEALTHY_STREAM_MULTIPLIER : 1;
+  }
+
+  /** The jobs whose end the stream reports; none while it is not open. */
+  get awaitedInStream(): ReadonlySet<string> {
+    return (this.#isHealthy ? this.#stream?.request.awaited : undefined) ?? NO_JOBS;
+  }
+
+  /** Sets the jobs whose end the stream reports. A stream that does not include all of them is opened again. */
+  setAwaited(jobs: ReadonlySet<string>): void {
+    this.#awaited = jobs;
+    if (jobs.size === 0) {
+      if (this.#unsubscribe === undefined) void this.stop();
+      return;
+    }
+    super.start();
+    // A stream that is being opened is not interrupted: its subscribers re-read when it is open, and then ask again.
+    const included = this.awaitedInStream;
+    if (this.#isHealthy && [...jobs].some((id) => !included.has(id))) this.#reopen();
   }
 
   subscribe(subscriber: ChangeSubscriber): void {
@@ -82,8 +109,13 @@ export class ChangeListener extends PeriodicService {
   }
 
   override start(): void {
-    // The stream is filtered by the task types of this process.
-    this.#unsubscribe ??= this.#deps.registry.onChange(() => this.#reopen());
+    if (this.#unsubscribe === undefined) {
+      // The stream is filtered by the task types of this process.
+      this.#unsubscribe = this.#deps.registry.onChange(() => this.#reopen());
+      // It may be running for awaited jobs only.
+      this.#stream?.closing.abort();
+      this.wake();
+    }
     super.start();
   }
 
@@ -123,9 +155,15 @@ export class ChangeListener extends PeriodicService {
       const wasHealthy = this.#isHealthy;
       await this.#close(stream);
       if (wasHealthy) this.#notifyMissedChanges();
-      if ((error as { code?: unknown }).code === NOT_A_REPLICA_SET) return RETRY_STANDALONE_MS;
+      if (this.#isUnavailable(error)) return RETRY_UNAVAILABLE_MS;
       throw error;
     }
+  }
+
+  /** A user who may only dispatch jobs and wait for them cannot open a stream. For a worker, that is an error. */
+  #isUnavailable(error: unknown): boolean {
+    const { code } = error as { code?: unknown };
+    return code === NOT_A_REPLICA_SET || (code === UNAUTHORIZED && this.#unsubscribe === undefined);
   }
 
   #notifyMissedChanges(): void {
@@ -135,8 +173,9 @@ export class ChangeListener extends PeriodicService {
   #open(): Stream {
     const { store, registry, options } = this.#deps;
     const closing = new AbortController();
-    const request = { queues: options.queues, taskTypes: registry.taskTypes };
-    return { closing, batches: store.watchChanges(request, closing.signal) };
+    const work = { queues: options.queues, taskTypes: registry.taskTypes };
+    const request = { awaited: this.#awaited, ...(this.#unsubscribe !== undefined && { work }) };
+    return { closing, request, batches: store.watchChanges(request, closing.signal) };
   }
 
   /** Closes the stream; the next round opens a new one, unless the listener rests. */

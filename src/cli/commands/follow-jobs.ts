@@ -17,8 +17,6 @@ const MAX_PAGES = 5;
 const MAX_REMEMBERED_IDS = 2 * PAGE_SIZE * MAX_PAGES;
 const FIRST_POLL_MS = 100;
 const MAX_POLL_MS = 1000;
-/** The row of the last attempt is written just after the job has finished; wait this many polls for it. */
-const MAX_POLLS_FOR_LAST_ROW = 20;
 
 export const tail: CommandSpec = {
   name: 'jobs tail',
@@ -107,9 +105,21 @@ export async function watchJob(
   const scheduler = await context.scheduler();
   const seen = new Set<string>();
   let before: JobView | undefined;
-  let pollsAfterEnd = 0;
+  let finished: JobView | undefined;
+  const ended = new AbortController();
+  // When this resolves, the last attempt can be read. It rejects if the job is removed, which the next poll finds, too.
+  void scheduler
+    .job(jobId)
+    .wait()
+    .then(
+      (job) => {
+        finished = job;
+        ended.abort();
+      },
+      () => undefined,
+    );
   for (let pause = FIRST_POLL_MS; ; pause = Math.min(MAX_POLL_MS, pause * 1.5)) {
-    const job = await scheduler.getJob(jobId);
+    const job = finished ?? (await scheduler.getJob(jobId));
     if (job === null) return null;
     if (job.state !== before?.state) report({ event: 'state', jobId, state: job.state });
     const { progress } = job;
@@ -125,10 +135,8 @@ export async function watchJob(
       }
     }
     before = job;
-    if (signal.aborted) return job;
-    const hasLastRow = job.startedAt === null || seen.has(`${jobId}:${job.fence}`);
-    if (isEnded && (hasLastRow || ++pollsAfterEnd > MAX_POLLS_FOR_LAST_ROW)) return job;
-    await clock.sleep(pause, signal);
+    if (signal.aborted || job === finished) return job;
+    await clock.sleep(pause, AbortSignal.any([signal, ended.signal]));
   }
 }
 

@@ -58,3 +58,28 @@ export function executionRow(job: JobDocument, record: AttemptRecord): Execution
     log: record.log,
   };
 }
+
+/** What identifies an attempt of a job. */
+export type AttemptKey = Pick<ExecutionDocument, '_id' | 'jobId' | 'fence' | 'lockToken' | 'outcome'>;
+
+/** The ids that the row of the last attempt of a finished job may have: its end may have changed the fence. */
+export function lastRowIds({ _id, fence }: Pick<JobDocument, '_id' | 'fence'>): string[] {
+  return [executionId(_id, fence), executionId(_id, fence - 1)];
+}
+
+/**
+ * Whether the row of the last attempt of a finished job is among these, or the job never started. The row is written
+ * just after the job: by the worker that settled it, or by the one that found its lock expired. A job that was cancelled
+ * while it waited for its next attempt has the row of the attempt before.
+ */
+export function hasLastRow(
+  job: Pick<JobDocument, 'startedAt' | 'cancelKind' | 'fence' | 'settledToken'>,
+  rows: readonly AttemptKey[],
+): boolean {
+  if (job.startedAt === null || job.cancelKind === 'expired') return true;
+  return rows.some(
+    ({ fence, outcome, lockToken }) =>
+      fence === job.fence ||
+      (fence === job.fence - 1 && (outcome === 'crashed' || lockToken === job.settledToken)),
+  );
+}

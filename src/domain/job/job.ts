@@ -116,6 +116,8 @@ export interface JobDocument {
   nonce: string;
 }
 
+export type FinishedJob = JobDocument & { status: FinishedStatus };
+
 type NewJob = Pick<
   JobDocument,
   | '_id'

@@ -6,11 +6,12 @@ import {
   type JobStatus,
   keptUntil,
 } from '../../domain/job/job.js';
-import { type JobState, jobState, type StateFields } from '../../domain/job/state.js';
+import { type JobState, jobState } from '../../domain/job/state.js';
 import { TRANSITIONS } from '../../domain/job/transitions.js';
 import { retryOnConflict } from '../../runtime/retry.js';
 import type { Collections } from '../schema/collections.js';
 import { NO_LOCK } from './fence.js';
+import { STATE_PROJECTION } from './state-query.js';
 
 /** The result of every change to one job. */
 export interface JobChange {
@@ -22,10 +23,6 @@ export interface JobChange {
   /** The state of the job after the change, or the one that did not allow it; null if there is no such job. */
   state: JobState | null;
 }
-
-const STATE_PROJECTION = {
-  ...{ status: 1, nextRunAt: 1, attempts: 1, crashes: 1, held: 1, cancelKind: 1 },
-} as const satisfies Record<keyof StateFields, 1>;
 
 export interface CancelResult extends JobChange {
   /** Set if the job was cancelled here, for the event. */

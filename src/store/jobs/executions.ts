@@ -1,5 +1,5 @@
 import type { ExecutionFilterOptions } from '../../config/query-options.js';
-import { type ExecutionDocument, executionId } from '../../domain/job/execution.js';
+import { type AttemptKey, type ExecutionDocument, executionId } from '../../domain/job/execution.js';
 import type { JobDocument } from '../../domain/job/job.js';
 import { rejectedWrites } from '../mongo-errors.js';
 import { pageByTime, type PageQuery } from '../pagination.js';
@@ -32,6 +32,16 @@ export async function deleteExecutionsOf(
     Array.from({ length: Math.min(fence, MAX_EXECUTIONS) }, (_, index) => executionId(_id, fence - index)),
   );
   if (ids.length > 0) await c.executions.deleteMany({ _id: { $in: ids } }, { hint: { _id: 1 } });
+}
+
+/** Those of the rows that exist. */
+export async function findAttemptKeys(c: Collections, ids: readonly string[]): Promise<AttemptKey[]> {
+  const projection = { jobId: 1, fence: 1, lockToken: 1, outcome: 1 } as const;
+  return withTimeLimit('reading the last attempts of jobs', () =>
+    c.executions
+      .find<AttemptKey>({ _id: { $in: [...ids] } }, { projection, hint: { _id: 1 }, maxTimeMS: MAX_QUERY_MS })
+      .toArray(),
+  );
 }
 
 const MAX_EXECUTIONS = 1000;

@@ -1,6 +1,6 @@
 import type { mongo } from 'mongoose';
 import type { JobDocument } from '../../domain/job/job.js';
-import { JOB_STATES, type JobState } from '../../domain/job/state.js';
+import { JOB_STATES, type JobState, type StateFields } from '../../domain/job/state.js';
 import { assertNever } from '../../domain/language.js';
 import {
   CANCELLED_INDEX,
@@ -39,6 +39,11 @@ export const STATE_LISTS: Readonly<Record<JobState, StateList>> = {
   skipped: { index: CANCELLED_INDEX, ...BY_END },
   expired: { index: CANCELLED_INDEX, ...BY_END },
 };
+
+/** Reads what `jobState` needs. */
+export const STATE_PROJECTION = {
+  ...{ status: 1, nextRunAt: 1, attempts: 1, crashes: 1, held: 1, cancelKind: 1 },
+} as const satisfies Record<keyof StateFields, 1>;
 
 /** Matches the jobs for which `jobState` returns this state. */
 export function inState(state: JobState, now: Date): mongo.Filter<JobDocument> {

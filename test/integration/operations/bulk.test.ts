@@ -92,10 +92,11 @@ describe('bulk operations', () => {
       },
     };
     const engine = { wake: () => undefined, cancelLocal: () => undefined };
+    const waiter = { wait: () => Promise.reject(new Error('not used')) };
     const deps = { store: overtaken, clock: new ManualClock(), events: new EventBus('worker') };
     assert.deepEqual(
       await changeMany(
-        { ...deps, jobs: new JobActions({ ...deps, engine, options: DEFAULTS }) },
+        { ...deps, jobs: new JobActions({ ...deps, engine, waiter, options: DEFAULTS }) },
         'retry',
         {},
       ),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
 import { type ChronosError, type JobContext, Scheduler, type SchedulerOptions } from '../../../src/index.js';
 import { openCollections } from '../../../src/store/schema/collections.js';
 import { aJob } from '../../support/factories/job.js';
@@ -157,9 +158,18 @@ describe('database roles', () => {
     const dispatcher = schedulerAs('chronosDispatcher');
     const handle = await dispatcher.dispatch('work', null, { key: 'b' });
     assert.equal((await dispatcher.dispatch('work', null, { key: 'b' })).duplicate, true);
-    const worker = schedulerAs('chronosWorker', { taskHandlers: { work: () => 'done' } });
+    const worker = schedulerAs('chronosWorker', {
+      taskHandlers: { work: () => 'done', slow: () => pause(1000, 'late') },
+    });
     await worker.start();
     assert.equal((await handle.wait()).result, 'done');
+    assert.equal((await handle.executions()).length, 1);
+
+    // Long enough that the dispatcher tries to open a change stream, which it may not.
+    const errors = recordEvents(dispatcher, 'worker:error');
+    const slow = await dispatcher.dispatch('slow');
+    assert.equal(await slow.result(), 'late');
+    assert.deepEqual(errors, [], 'that is not an error');
     await assert.rejects(dispatcher.cancel(handle.id), /not authorized/);
   });
 });

@@ -62,7 +62,7 @@ describe('ChangeListener', () => {
   let missed: number;
   let registry: HandlerRegistry;
 
-  const batch: ChangeBatch = { schedules: false, dueAt: START, cancelled: new Set() };
+  const batch: ChangeBatch = { schedules: false, dueAt: START, cancelled: new Set(), ended: new Set() };
 
   beforeEach(async () => {
     clock = new ManualClock();
@@ -197,9 +197,95 @@ describe('ChangeListener', () => {
     registry.register('most', () => undefined);
     await flushEventLoop();
     assert.deepEqual([streams[0]!.closed, streams.length], [true, 2]);
-    assert.deepEqual(streams[1]!.request.taskTypes, ['work', 'more', 'most']);
+    assert.deepEqual(streams[1]!.request.work?.taskTypes, ['work', 'more', 'most']);
     await open();
     assert.equal(missed, 2);
+  });
+
+  describe('with awaited jobs', () => {
+    const request = (number: number): ChangeStreamRequest => streams[number]!.request;
+
+    it('opens the stream again with them, and subscribers re-read', async () => {
+      await open();
+      listener.setAwaited(new Set(['a', 'b']));
+      assert.deepEqual([...listener.awaitedInStream], [], 'not before the new stream is open');
+      await flushEventLoop();
+      await open(1);
+      assert.deepEqual([[...request(1).awaited], request(1).work?.taskTypes], [['a', 'b'], ['work']]);
+      assert.deepEqual([[...listener.awaitedInStream], missed], [['a', 'b'], 2]);
+    });
+
+    it('keeps the stream if it includes them already', async () => {
+      await open();
+      listener.setAwaited(new Set(['a', 'b']));
+      await flushEventLoop();
+      await open(1);
+      for (const jobs of [['b'], []]) {
+        listener.setAwaited(new Set(jobs));
+        await flushEventLoop();
+      }
+      assert.deepEqual([streams.length, streams[1]!.closed], [2, false]);
+    });
+
+    it('does not interrupt a stream that is being opened', async () => {
+      listener.setAwaited(new Set(['a']));
+      await flushEventLoop();
+      await open(0);
+      assert.deepEqual([streams.length, listener.awaitedInStream.size], [1, 0]);
+      listener.setAwaited(new Set(['a']));
+      await flushEventLoop();
+      assert.deepEqual([streams.length, [...request(1).awaited]], [2, ['a']]);
+    });
+
+    it('tries again no earlier on a server without change streams', async () => {
+      await streams[0]!.feed(Object.assign(new Error('only on replica sets'), { code: 40_573 }));
+      listener.setAwaited(new Set(['a']));
+      clock.advance(HOUR - 1);
+      await flushEventLoop();
+      assert.equal(streams.length, 1);
+    });
+
+    describe('in a process without a worker', () => {
+      beforeEach(async () => {
+        await listener.stop();
+        streams = [];
+      });
+
+      it('has a stream for them alone, until there are none', async () => {
+        listener.setAwaited(new Set(['a']));
+        await flushEventLoop();
+        await open();
+        assert.deepEqual([streams.length, request(0).work, [...request(0).awaited]], [1, undefined, ['a']]);
+        assert.equal(listener.intervalMultiplier, 1, 'the stream does not report work');
+        listener.setAwaited(new Set());
+        await flushEventLoop();
+        assert.deepEqual([streams[0]!.closed, clock.sleepers], [true, 0]);
+      });
+
+      it('makes do without a stream if its user may not open one, and tries again after an hour', async () => {
+        const reports = recordEvents(events, 'worker:error');
+        listener.setAwaited(new Set(['a']));
+        await flushEventLoop();
+        await streams[0]!.feed(Object.assign(new Error('not authorized'), { code: 13 }));
+        clock.advance(HOUR - 1);
+        await flushEventLoop();
+        assert.deepEqual([reports, streams.length], [[], 1]);
+        clock.advance(1);
+        await flushEventLoop();
+        assert.equal(streams.length, 2);
+      });
+
+      it('includes work in the stream when a worker starts', async () => {
+        listener.setAwaited(new Set(['a']));
+        await flushEventLoop();
+        await open();
+        listener.start();
+        await flushEventLoop();
+        await open();
+        assert.deepEqual([request(1).work?.taskTypes, [...request(1).awaited]], [['work'], ['a']]);
+        assert.equal(listener.intervalMultiplier, 6);
+      });
+    });
   });
 
   describe('while the worker is saturated', () => {
