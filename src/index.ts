@@ -78,8 +78,8 @@ export type { Misfire, Overlap, SkipReason } from './domain/schedule/schedule.js
 export type { ScheduleBuilder } from './schedules/definition/builder.js';
 export type { Definition } from './schedules/definition/definition.js';
 export type { BackfillResult, BackfillPreview, TriggerResult } from './schedules/stored/manual-runs.js';
-export type { NewSchedule, SchedulePatch } from './schedules/stored/schedule-input.js';
-export type { SkipView, StoredSchedule } from './schedules/stored/stored-schedules.js';
+export type { NewSchedule, SchedulePatch, ScheduleUpsert } from './schedules/stored/schedule-input.js';
+export type { SkipView, StoredSchedule, UpsertResult } from './schedules/stored/stored-schedules.js';
 
 // Operations
 export type {

@@ -44,8 +44,8 @@ import { DefinitionRegistry } from './schedules/definition/definition-registry.j
 import type { Definition } from './schedules/definition/definition.js';
 import { registerCommand } from './schedules/definition/handler-source.js';
 import type { BackfillResult, TriggerResult } from './schedules/stored/manual-runs.js';
-import type { NewSchedule, SchedulePatch } from './schedules/stored/schedule-input.js';
-import type { SkipView, StoredSchedule } from './schedules/stored/stored-schedules.js';
+import type { NewSchedule, SchedulePatch, ScheduleUpsert } from './schedules/stored/schedule-input.js';
+import type { SkipView, StoredSchedule, UpsertResult } from './schedules/stored/stored-schedules.js';
 import type { JobChange } from './store/jobs/change.js';
 import type { QueueBacklog } from './store/jobs/counts.js';
 import { install } from './store/schema/install.js';
@@ -319,6 +319,15 @@ export class Scheduler<P extends object = AnyPayloads> {
   /** Stores a schedule; any worker enqueues its occurrences. Resolves to its id. */
   async addSchedule(schedule: NewSchedule): Promise<string> {
     return (await this.#lifecycle.connect()).storedSchedules.add(schedule);
+  }
+
+  /**
+   * Stores the schedule with this id, or changes its definition: for programs that store their schedules whenever they
+   * start. Settings that are left out get their defaults. A paused schedule stays paused, and an unchanged rule
+   * continues where it was.
+   */
+  async upsertSchedule(schedule: ScheduleUpsert): Promise<UpsertResult> {
+    return (await this.#lifecycle.connect()).storedSchedules.upsert(schedule);
   }
 
   /** Changes a stored schedule; false if it does not exist. A changed rule applies from now on. */

@@ -53,7 +53,7 @@ interface RouteDefinition<P, Q, B, R> {
   handle(scheduler: Scheduler, input: RouteInput<P, Q, B>, context: CallContext): Promise<R>;
 }
 
-type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** A route of the JSON API: how it is documented, its schemas, and what it does. */
 export interface Route extends RouteDefinition<unknown, unknown, unknown, unknown> {

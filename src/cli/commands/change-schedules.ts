@@ -3,7 +3,7 @@ import { parseInstant } from '../../domain/instant.js';
 import { EXIT } from '../../process/exit.js';
 import type { Scheduler } from '../../scheduler.js';
 import type { BackfillResult, BackfillPreview } from '../../schedules/stored/manual-runs.js';
-import type { NewSchedule } from '../../schedules/stored/schedule-input.js';
+import type { NewSchedule, ScheduleUpsert } from '../../schedules/stored/schedule-input.js';
 import { invalidArgument, option } from '../arguments.js';
 import { type CommandResult, type CommandSpec, notFound, message } from '../command.js';
 import type { Context } from '../context.js';
@@ -41,6 +41,24 @@ export const scheduleChanges: readonly CommandSpec[] = [
         after: (target) => ({ target }),
       });
       return message({ id: added }, `Added the schedule ${added}.`);
+    },
+  },
+  {
+    name: 'schedules upsert',
+    summary: 'Store a schedule, or change its whole definition; it stays paused if it is paused',
+    arguments: [SCHEDULE_ID, { name: '<taskType>', help: 'task type of its jobs' }],
+    options: SCHEDULE_OPTIONS,
+    examples: ["schedules upsert digest sendDigest --cron '0 8 * * MON' --timezone Asia/Tokyo"],
+    async run(context) {
+      const { args } = context;
+      const [id = '', taskType = ''] = args.positionals;
+      const schedule = { ...scheduleInput(args), id, taskType } as ScheduleUpsert;
+      const upserted = await context.change({
+        action: 'upsertSchedule',
+        before: { target: id, filter: { taskType } },
+        change: (scheduler) => scheduler.upsertSchedule(schedule),
+      });
+      return message(upserted, `The schedule ${id} is ${upserted.result}.`);
     },
   },
   {

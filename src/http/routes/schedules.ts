@@ -51,6 +51,18 @@ export const scheduleRoutes: readonly Route[] = [
     response: schemas.scheduleView,
     handle: (scheduler, { params: { id } }) => find(scheduler, id),
   }),
+  route('PUT /schedules/{id}', {
+    ...CHANGE_SCHEDULE,
+    operationId: 'upsertSchedule',
+    summary: 'Add a schedule, or change its whole definition; it stays paused if it is paused',
+    body: schemas.scheduleUpsert,
+    response: schemas.upserted,
+    problems: [409],
+    audit: {
+      before: ({ params: { id }, body: { taskType } }) => ({ target: id, filter: { taskType } }),
+    },
+    handle: (scheduler, { params: { id }, body }) => scheduler.upsertSchedule({ ...body, id }),
+  }),
   route('PATCH /schedules/{id}', {
     ...CHANGE_SCHEDULE,
     operationId: 'updateSchedule',

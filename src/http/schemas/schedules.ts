@@ -5,8 +5,8 @@ import type { Instant } from '../../domain/instant.js';
 import { MISFIRES, OVERLAPS } from '../../domain/schedule/schedule.js';
 import * as v from '../../domain/validation.js';
 import type { DefinitionView, ScheduleDifference } from '../../operations/definitions.js';
-import type { NewSchedule, SchedulePatch } from '../../schedules/stored/schedule-input.js';
-import type { SkipView, StoredSchedule } from '../../schedules/stored/stored-schedules.js';
+import type { NewSchedule, SchedulePatch, ScheduleUpsert } from '../../schedules/stored/schedule-input.js';
+import type { SkipView, StoredSchedule, UpsertResult } from '../../schedules/stored/stored-schedules.js';
 import * as s from './schema.js';
 
 type ScheduleResponse = Omit<StoredSchedule, 'nextRuns'>;
@@ -128,11 +128,14 @@ export const definitionPage = s.page(
   }),
 );
 
-const shapes: v.Shapes<Omit<NewSchedule, 'id'>> = {
+const definitionShapes: v.Shapes<Omit<ScheduleUpsert, 'id'>> = {
   taskType: v.name,
   payload: v.described(v.anything, 'passed to the handler of each run'),
-  isActive: v.described(v.flag, 'false: paused'),
   ...scheduleShapes({ timezone: 'UTC', symbols: new Map() }),
+};
+const shapes: v.Shapes<Omit<NewSchedule, 'id'>> = {
+  ...definitionShapes,
+  isActive: v.described(v.flag, 'false: paused'),
 };
 
 /** docs/schedules.md describes the options. Which ones can be combined is checked when the schedule is stored. */
@@ -140,6 +143,16 @@ export const scheduleBody: s.SchemaOf<NewSchedule> = {
   ...v.object<NewSchedule>({ id: v.name, ...shapes }).schema,
   required: ['taskType'],
 };
+
+/** The whole definition: what is left out gets its default. */
+export const scheduleUpsert: s.SchemaOf<Omit<ScheduleUpsert, 'id'>> = {
+  ...v.object<Omit<ScheduleUpsert, 'id'>>(definitionShapes).schema,
+  required: ['taskType'],
+};
+export const upserted = s.response<UpsertResult>({
+  id: s.string(),
+  result: s.enumOf('created', 'updated', 'unchanged'),
+});
 
 /** The same, where null removes an option. */
 export const schedulePatch: s.SchemaOf<SchedulePatch> = v.object<Record<string, unknown>>({

@@ -23,6 +23,12 @@ export interface NewSchedule extends ScheduleOptions {
   isActive?: boolean;
 }
 
+/** The input of `upsertSchedule()`: the whole definition. A setting that is left out gets its default. */
+export interface ScheduleUpsert extends Omit<NewSchedule, 'id' | 'isActive'> {
+  /** Required: it tells which schedule this is when the program starts again. */
+  id: string;
+}
+
 /** The input of `updateSchedule()`; null removes a setting. */
 export type SchedulePatch = { [K in keyof Omit<NewSchedule, 'id'>]?: NewSchedule[K] | null };
 

@@ -20,7 +20,13 @@ import { newJobId } from '../../store/bson.js';
 import { readPage } from '../../store/pagination.js';
 import type { Store } from '../../store/store.js';
 import type { ScheduleEnqueuer } from '../enqueue/schedule-enqueuer.js';
-import { applyDefinition, newSchedule, restartFrom, type ScheduleChange } from './schedule-document.js';
+import {
+  applyDefinition,
+  isCurrent,
+  newSchedule,
+  restartFrom,
+  type ScheduleChange,
+} from './schedule-document.js';
 import {
   applyPatch,
   attempt,
@@ -28,6 +34,7 @@ import {
   parseScheduleInput,
   type ScheduleInputDeps,
   type SchedulePatch,
+  type ScheduleUpsert,
 } from './schedule-input.js';
 import { findMalformation, findValidSchedule } from './stored-schedule-check.js';
 
@@ -39,6 +46,12 @@ export type StoredSchedule = Omit<ScheduleDocument, '_id' | 'hash' | 'decision' 
   /** The next `count` occurrences after `from` (default: now), even if the schedule is not active. */
   nextRuns(count: number, from?: Instant): Date[];
 };
+
+export interface UpsertResult {
+  id: string;
+  /** `unchanged`: the stored definition is the same, and nothing was written. */
+  result: 'created' | 'updated' | 'unchanged';
+}
 
 /** Occurrences that did not become jobs. */
 export type SkipView = Omit<SkipDocument, '_id' | 'scheduleId' | 'expiresAt'>;
@@ -80,6 +93,31 @@ export class StoredSchedules {
     }
     enqueuer.onSchedulesChanged();
     return id;
+  }
+
+  /** Stores the schedule, or changes its definition if it differs. A paused schedule stays paused. */
+  async upsert(input: ScheduleUpsert): Promise<UpsertResult> {
+    const { store, clock, enqueuer } = this.#deps;
+    const where = 'upsertSchedule()';
+    assertObject(input, where);
+    const { id, ...settings } = input;
+    assertUpsertable(input);
+    return retryOnConflict(`the schedule '${id}'`, async (): Promise<UpsertResult | undefined> => {
+      const schedule = await findValidSchedule(store, id);
+      if (schedule !== null) assertNotInCode(schedule);
+      const now = clock.now();
+      const context = { where, anchor: schedule?.anchor ?? now };
+      const definition = await parseScheduleInput(this.#deps, settings, context);
+      const hash = hashOf(definition);
+      if (schedule !== null && isCurrent(schedule, hash)) return { id, result: 'unchanged' };
+      const isStored =
+        schedule === null
+          ? await store.insertSchedule(newSchedule(id, 'api', definition, hash, now))
+          : await store.changeSchedule(schedule, applyDefinition(schedule, definition, hash, now));
+      if (!isStored) return undefined;
+      enqueuer.onSchedulesChanged();
+      return { id, result: schedule === null ? 'created' : 'updated' };
+    });
   }
 
   async update(id: string, patch: SchedulePatch): Promise<boolean> {
@@ -201,6 +239,21 @@ function assertObject(value: unknown, where: string): void {
     'INVALID_ARGUMENT',
     `${where} takes an object, got ${value === null ? 'null' : typeof value}`,
   );
+}
+
+function assertUpsertable({ id, ...rest }: object & { id?: unknown }): void {
+  if (id === undefined) {
+    throw new ChronosError(
+      'INVALID_ARGUMENT',
+      'upsertSchedule() needs an id: without one, every start of the program would store another schedule',
+    );
+  }
+  if ('isActive' in rest) {
+    throw new ChronosError(
+      'INVALID_ARGUMENT',
+      'upsertSchedule() does not take isActive, because it never pauses or resumes: use pauseSchedule() or resumeSchedule()',
+    );
+  }
 }
 
 function withoutUndefined<T extends object>(patch: T): T {

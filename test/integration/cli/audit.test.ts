@@ -92,6 +92,7 @@ describe('the audit log of chronos', () => {
     await run('dead', 'retry', ...allMail);
     await run('dispatch', 'mail');
     await run('schedules', 'add', 'mail', '--id', 's', '--every', '1h', '--starts-at', '2026-01-01');
+    await run('schedules', 'upsert', 's', 'mail', '--every', '1h', '--starts-at', '2026-01-01');
     await run('schedules', 'update', 's', '--every', '2h');
     for (const verb of ['pause', 'resume', 'trigger']) await run('schedules', verb, 's');
     await run('schedules', 'backfill', 's', '--from', '2026-01-01', '--to', '2026-01-02', '--yes');

@@ -55,6 +55,21 @@ describe('chronos commands for schedules and definitions', () => {
     assert.equal((await run('schedules', 'update', 'weekly', '--every', '1h', '--unset', 'userId')).code, 0);
     const changed = await db.scheduler().getSchedule('weekly');
     assert.deepEqual([changed?.rule?.every, changed?.userId], [3_600_000, null]);
+    const upsert = ['schedules', 'upsert', 'weekly', 'digest', '--cron', '@weekly'];
+    const upserts = [
+      await run(...upsert),
+      await run(...upsert),
+      await run('schedules', 'upsert', 'new', 'digest'),
+    ];
+    assert.deepEqual(
+      upserts.map(({ code, stdout }) => [code, stdout.trim()]),
+      [
+        [0, 'The schedule weekly is updated.'],
+        [0, 'The schedule weekly is unchanged.'],
+        [2, ''],
+      ],
+    );
+    assert.equal((await db.scheduler().getSchedule('weekly'))?.payload, null, 'the whole definition');
     const [nothing, unknown, missing] = await Promise.all([
       run('schedules', 'update', 'weekly'),
       run('schedules', 'update', 'weekly', '--unset', 'quue'),
