@@ -111,6 +111,11 @@ export class Scheduler<P extends object = AnyPayloads> {
     return this.#lifecycle.stop(timeout);
   }
 
+  /** The same as `stop()`, for `await using scheduler = new Scheduler(…)`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
   /** Creates collections, indexes and validators. `start()` does this too. */
   install(): Promise<void> {
     return install(this.#deps.options.uri);

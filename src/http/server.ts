@@ -28,6 +28,8 @@ export interface HttpServer {
   readonly port: number;
   /** Stops accepting requests, waits a second for those in progress, then closes all connections. */
   close(): Promise<void>;
+  /** The same as `close()`, for `await using server = await serveHttp(…)`. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** Serves health, metrics and the JSON API of a scheduler, started or not. */
@@ -47,17 +49,14 @@ export async function serveHttp(scheduler: Scheduler<object>, options: ServeOpti
   });
   const { port } = app.server.address() as AddressInfo;
   const host = resolved.host.includes(':') ? `[${resolved.host}]` : resolved.host;
-  return {
-    address: `http://${host}:${port}`,
-    port,
-    close: async () => {
-      const closing = app.close();
-      await waitAtMost(systemClock, CLOSE_GRACE_MS, closing);
-      app.server.closeAllConnections();
-      await closing;
-      release();
-    },
+  const close = async (): Promise<void> => {
+    const closing = app.close();
+    await waitAtMost(systemClock, CLOSE_GRACE_MS, closing);
+    app.server.closeAllConnections();
+    await closing;
+    release();
   };
+  return { address: `http://${host}:${port}`, port, close, [Symbol.asyncDispose]: close };
 }
 
 async function listen(app: FastifyInstance, { host, port }: ResolvedHttpOptions): Promise<void> {
