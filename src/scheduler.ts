@@ -39,6 +39,7 @@ import { currentBacklog, currentLoad, type WorkerLoad } from './lifecycle/worker
 import type { PruneCounts } from './maintenance/pruner.js';
 import { Operations } from './operations/operations.js';
 import { EventBus, type Listener } from './runtime/event-bus.js';
+import { assertNotAgendaDefine, assertNotAgendaSchedule } from './schedules/definition/agenda-calls.js';
 import { defineSchedule, defineTask, type ScheduleBuilder } from './schedules/definition/builder.js';
 import { DefinitionRegistry } from './schedules/definition/definition-registry.js';
 import type { Definition } from './schedules/definition/definition.js';
@@ -301,12 +302,15 @@ export class Scheduler<P extends object = AnyPayloads> {
    * may be omitted if a handler is registered under the same name.
    */
   schedule<A = AnyPayload>(name: string, handler?: Handler<A> | string): ScheduleBuilder<A> {
+    assertNotAgendaSchedule(name, handler);
     return defineSchedule<A>(this.#deps.definitions, this.#dispatch, name, handler);
   }
 
   /** Like `schedule`, for a built-in handler (`command`, `shell`, `url`, `event`, `closure`) or a task type; `named()` is optional. */
-  define<A = AnyPayload>(handler: Handler<A> | string, payload?: unknown): ScheduleBuilder<A> {
-    return defineTask<A>(this.#deps.definitions, this.#dispatch, handler, payload);
+  define<A = AnyPayload>(handler: Handler<A> | string, payload?: unknown): ScheduleBuilder<A>;
+  define<A>(...args: [handler: unknown, payload?: unknown]): ScheduleBuilder<A> {
+    assertNotAgendaDefine(args);
+    return defineTask<A>(this.#deps.definitions, this.#dispatch, ...args);
   }
 
   /** All definitions in code. This freezes them. */

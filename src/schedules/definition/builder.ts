@@ -45,7 +45,7 @@ export function defineTask<A>(
   definitions: DefinitionRegistry,
   dispatch: DispatchFunction,
   handler: unknown,
-  payload: unknown,
+  payload?: unknown,
 ): ScheduleBuilder<A> {
   const source = sourceForDefine(handler, payload);
   const builder = new ScheduleBuilder<A>(definitions, dispatch, source.task, source.payload);
