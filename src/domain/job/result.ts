@@ -9,7 +9,8 @@ export class JobFailedError extends Error {
   /** The code of the handler's error as text, if it had one. */
   readonly code: string | undefined;
 
-  constructor(jobId: string, { name, message, code, stack }: StoredError) {
+  constructor(jobId: string, error: StoredError) {
+    const { name, message, code, stack } = error;
     super(message);
     this.name = name;
     this.jobId = jobId;

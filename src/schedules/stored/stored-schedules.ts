@@ -47,6 +47,7 @@ export type StoredSchedule = Omit<ScheduleDocument, '_id' | 'hash' | 'decision' 
   nextRuns(count: number, from?: Instant): Date[];
 };
 
+/** What `upsertSchedule()` did with a schedule. */
 export interface UpsertResult {
   id: string;
   /** `unchanged`: the stored definition is the same, and nothing was written. */

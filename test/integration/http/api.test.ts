@@ -109,6 +109,10 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
       weekdays: [1],
     };
     assert.deepEqual(await done('addSchedule', { body: added }), { id: 'a digest' });
+    const { id: _, ...definition } = added;
+    assert.deepEqual(await done('upsertSchedule', { ...schedule, body: definition }), {
+      ...{ id: 'a digest', result: 'unchanged' },
+    });
     await done('addSchedule', {
       body: { taskType: 'works', fields: { hours: 2, minutes: '*/15' }, isActive: false },
     });
@@ -207,6 +211,10 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     await api.succeed('retryJob', { params: { id } });
     await expectProblem(409, 'WRONG_STATE', 'retryJob', { params: { id } });
     await api.succeed('collect');
+    await expectProblem(409, 'SCHEDULE_IN_CODE', 'upsertSchedule', {
+      params: { id: 'nightly' },
+      body: { taskType: 'works', cron: '@daily' },
+    });
     await expectProblem(409, 'SCHEDULE_IN_CODE', 'updateSchedule', {
       params: { id: 'nightly' },
       body: { cron: '* * * * *' },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { inspect } from 'node:util';
+import { serveHttp } from '../../../src/http/server.js';
 import { Scheduler, type LifecycleState } from '../../../src/index.js';
 import { manualScheduler, withoutRenewalThread } from '../../support/manual-scheduler.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
@@ -51,6 +52,25 @@ describe('the lifecycle of a scheduler', () => {
     assert.deepEqual(await Promise.all([scheduler.stop(), scheduler.stop()]), [{ left: [] }, { left: [] }]);
     assert.deepEqual(await scheduler.stop(), { left: [] });
     assert.deepEqual(seen, ['Starting', 'Running', 'Stopping', 'Stopped']);
+  });
+
+  it('stops a scheduler and its HTTP server at the end of the block that uses them [F8]', async () => {
+    const { scheduler } = manualScheduler(database);
+    const seen = recordStates(scheduler);
+    let address = '';
+    const use = async (): Promise<void> => {
+      await using worker = scheduler;
+      await using server = await serveHttp(worker, { port: 0 });
+      await worker.start();
+      address = server.address;
+      assert.equal((await fetch(`${address}/healthz`)).status, 200);
+      throw new Error('the end');
+    };
+    await assert.rejects(use(), { message: 'the end' });
+    assert.deepEqual(seen, ['Starting', 'Running', 'Stopping', 'Stopped']);
+    await assert.rejects(fetch(`${address}/healthz`), 'the server is closed');
+    await scheduler[Symbol.asyncDispose]();
+    assert.equal(scheduler.state, 'Stopped');
   });
 
   it('ignores stop() before start() [F8]', async () => {

@@ -1,9 +1,12 @@
 // `dispatch` resolves to a handle. Handles and drafts are not thenables, so awaiting them again is harmless.
+import { type HttpServer, serveHttp } from '../../../src/http/server.js';
 import {
   JOB_STATES,
+  JobFailedError,
   Scheduler,
   type Draft,
   type JobChange,
+  type ExecutionView,
   type JobHandle,
   type JobView,
 } from '../../../src/index.js';
@@ -32,6 +35,16 @@ export async function use(): Promise<JobView> {
     if (state !== null) JOB_STATES[state].meaning.trim();
   }
 
+  const any: NotThenable<JobHandle> = scheduler.job(id);
+  changes.push(await any.retry(), await any.hold('later'), await any.unhold());
+  const found: [JobView | null, ExecutionView[]] = [await any.get(), await any.executions()];
+  found satisfies unknown;
+  try {
+    (await any.result({ timeout: '30s' })) satisfies unknown;
+  } catch (error) {
+    if (error instanceof JobFailedError) `${error.jobId} ${error.message} ${error.code ?? ''}`.trim();
+  }
+
   const many = await scheduler.dispatchMany([{ taskType: 'work', payload: 1 }, { taskType: 'work' }]);
   for (const result of many) if ('error' in result) throw result.error;
 
@@ -39,4 +52,11 @@ export async function use(): Promise<JobView> {
   held.toFixed();
   await scheduler.stop('10s');
   return handle.wait({ timeout: '1m' });
+}
+
+/** Both are stopped at the end, also after an error. */
+export async function useAndStop(): Promise<string> {
+  await using scheduler = new Scheduler({ uri: 'mongodb://localhost/app' });
+  await using server: HttpServer = await serveHttp(scheduler, { port: 0 });
+  return server.address;
 }

@@ -11,6 +11,12 @@ handle.then(() => 1);
 scheduler.delay('1h').then(() => 1);
 // rejected: changing the id of a handle
 handle.id = 'another';
+// rejected: a handle without an id
+scheduler.job();
+// rejected: a field of a result, whose type is unknown
+(await scheduler.job('a').result()).sent;
+// rejected: a timeout that is not a duration
+await scheduler.job('a').wait({ timeout: true });
 // rejected: reading the lock token of a job
 (await scheduler.getJob('a'))?.lockToken;
 

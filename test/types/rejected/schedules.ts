@@ -3,6 +3,12 @@ import { Scheduler } from '../../../src/index.js';
 const scheduler = new Scheduler({ uri: 'mongodb://localhost/app' });
 const builder = scheduler.schedule('sync', (args: { n: number }) => args.n);
 
+// rejected: an upsert without an id
+await scheduler.upsertSchedule({ taskType: 'work', cron: '@daily' });
+// rejected: an upsert that pauses
+await scheduler.upsertSchedule({ id: 's', taskType: 'work', cron: '@daily', isActive: false });
+// rejected: schedule() with a date, as in Agenda
+scheduler.schedule(new Date(), 'work');
 // rejected: a builder as a thenable
 builder.then(() => 1);
 // rejected: catch on a builder

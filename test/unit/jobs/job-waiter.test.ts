@@ -55,7 +55,8 @@ describe('JobWaiter', () => {
     clock = new ManualClock();
     events = new EventBus('worker');
     changes = new FakeChanges();
-    [jobs, rows, reads, failure] = [new Map(), [], [], undefined];
+    jobs = new Map();
+    [rows, reads, failure] = [[], [], undefined];
     const find = (ids: readonly string[]): JobDocument[] =>
       ids.map((id) => jobs.get(id)).filter((job) => job !== undefined);
     waiter = new JobWaiter({
@@ -241,7 +242,7 @@ describe('JobWaiter', () => {
       complete(id, { logged: false });
       await advance(20);
       await advance(500);
-      assert.equal(await Promise.race([ended, 'waits']), 'waits');
+      assert.equal(await Promise.race([ended, Promise.resolve('waits')]), 'waits');
       complete(id);
       await advance(20);
       assert.equal((await ended)._id, id);
@@ -253,7 +254,7 @@ describe('JobWaiter', () => {
       complete(id, { logged: false });
       await advance(20);
       for (let ms = 0; ms < 1900; ms += 100) await advance(100);
-      assert.equal(await Promise.race([ended, 'waits']), 'waits');
+      assert.equal(await Promise.race([ended, Promise.resolve('waits')]), 'waits');
       await advance(100);
       assert.equal((await ended)._id, id);
     });
