@@ -6,7 +6,7 @@ import { useSharedDatabase } from '../../support/shared-database.js';
 
 const HOUR = 3_600_000;
 /** What only the store needs. */
-const INTERNAL = ['_id', 'lockToken', 'settledToken', 'nonce', 'expiresAt', 'hash', 'decision', 'pending'];
+const INTERNAL = ['_id', 'lockToken', 'settledToken', 'nonce', 'hash', 'decision', 'pending'];
 
 function keysOf(value: unknown): string[] {
   if (typeof value !== 'object' || value === null || value instanceof Date) return [];

@@ -115,6 +115,7 @@ describe('methods of ScheduleBuilder', () => {
       { retries: { base: 2000, max: 4 } },
     ],
     timeout: [(b) => b.timeout('2m'), { timeout: 120_000 }],
+    expiresIn: [(b) => b.expiresIn('5m'), { expiresIn: 300_000 }],
     maxRunningTime: [(b) => b.maxRunningTime('10m'), { maxRunningTime: 600_000 }],
     singleInstance: [(b) => b.singleInstance(), { overlap: 'skip' }],
     'singleInstance of false': [(b) => b.singleInstance(false), { overlap: 'allow' }],
