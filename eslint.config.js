@@ -34,6 +34,7 @@ export default defineConfig(
     'coverage/',
     '.chronos/',
     'test/types/rejected/',
+    'test/types/merged/',
     'test/fixtures/consumers/types*',
   ]),
   js.configs.recommended,

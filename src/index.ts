@@ -1,7 +1,7 @@
 // The public interface. Everything else is internal. The comments below are the headings of the reference in docs/api.md.
 
 // Scheduler, errors and events
-export { Scheduler } from './scheduler.js';
+export { type AnyScheduler, Scheduler } from './scheduler.js';
 export type { SchedulerOptions } from './config/options.js';
 export { ChronosError, type ErrorCode, type StoredError } from './domain/errors.js';
 export type { EventName, LifecycleState, SchedulerEvents } from './domain/events.js';
@@ -62,7 +62,20 @@ export { JOB_STATUSES, type JobStatus } from './domain/job/job.js';
 export { JobFailedError } from './domain/job/result.js';
 export { JOB_STATES, type JobState } from './domain/job/state.js';
 export { TRANSITIONS, type Transition, type TransitionName } from './domain/job/transitions.js';
-export type { AdHoc, AnyPayloads, DispatchArguments, DispatchRequest } from './jobs/dispatch-types.js';
+export type {
+  AdHoc,
+  AnyPayloads,
+  DefaultTasks,
+  DispatchArguments,
+  DispatchRequest,
+  InputOf,
+  OutputOf,
+  ResultOf,
+  SchemaTask,
+  Task,
+  TaskMap,
+  TaskPayload,
+} from './jobs/task-types.js';
 export type { DispatchMiddleware } from './jobs/dispatch-middleware.js';
 export type { DispatchResult } from './jobs/dispatcher.js';
 export type { BoundDraft, Draft } from './jobs/draft.js';

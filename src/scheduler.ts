@@ -1,3 +1,4 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { DispatchOptions } from './config/dispatch-options.js';
@@ -20,12 +21,18 @@ import { createHandlerRegistry } from './handlers/handler-registry.js';
 import { assertMiddleware, type HandlerMiddleware } from './handlers/middleware.js';
 import type { Handler, HandlerClass } from './domain/job/handler.js';
 import type {
-  AdHoc,
   AnyPayload,
-  AnyPayloads,
+  DefaultTasks,
   DispatchArguments,
   DispatchRequest,
-} from './jobs/dispatch-types.js';
+  EntryOf,
+  InputOf,
+  OutputOf,
+  ResultOf,
+  Target,
+  TaskName,
+  UntypedName,
+} from './jobs/task-types.js';
 import type { DispatchMiddleware } from './jobs/dispatch-middleware.js';
 import type { DispatchResult } from './jobs/dispatcher.js';
 import { type DispatchFunction, Draft } from './jobs/draft.js';
@@ -43,7 +50,7 @@ import { assertNotAgendaDefine, assertNotAgendaSchedule } from './schedules/defi
 import { defineSchedule, defineTask, type ScheduleBuilder } from './schedules/definition/builder.js';
 import { DefinitionRegistry } from './schedules/definition/definition-registry.js';
 import type { Definition } from './schedules/definition/definition.js';
-import { registerCommand } from './schedules/definition/handler-source.js';
+import { type BuiltIn, registerCommand } from './schedules/definition/handler-source.js';
 import type { BackfillResult, TriggerResult } from './schedules/stored/manual-runs.js';
 import type { NewSchedule, SchedulePatch, ScheduleUpsert } from './schedules/stored/schedule-input.js';
 import type { SkipView, StoredSchedule, UpsertResult } from './schedules/stored/stored-schedules.js';
@@ -52,13 +59,11 @@ import type { QueueBacklog } from './store/jobs/counts.js';
 import { install } from './store/schema/install.js';
 import type { HeldLock } from './worker/locks/named-locks.js';
 
-type Target<P> = (keyof P & string) | HandlerClass<never>;
-
 /**
  * Registers handlers, dispatches jobs, manages schedules and runs a worker. `new` does not connect; the first method
  * that needs the database does.
  */
-export class Scheduler<P extends object = AnyPayloads> {
+export class Scheduler<M extends object = DefaultTasks> {
   readonly workerId: string;
   /** The listeners that the built-in handler `event` calls. Separate from the Scheduler's own events. */
   readonly channel = new EventChannel();
@@ -186,12 +191,19 @@ export class Scheduler<P extends object = AnyPayloads> {
   }
 
   /** Registers a function, class or object for a task type, or a class under its own name. Possible at any time. */
-  registerHandler<T extends keyof P & string>(
-    taskType: T,
-    handler: Handler<P[T]>,
-    options?: HandlerOptions<P[T]>,
-  ): this;
   registerHandler<Q>(handlerClass: HandlerClass<Q>, options?: HandlerOptions<Q>): this;
+  registerHandler<S extends StandardSchemaV1>(
+    taskType: UntypedName<M>,
+    handler: Handler<StandardSchemaV1.InferOutput<S>>,
+    options: HandlerOptions<StandardSchemaV1.InferOutput<S>> & { schema: S },
+  ): this;
+  registerHandler<T extends TaskName<M>>(
+    taskType: T,
+    handler: Handler<OutputOf<M[T]>, ResultOf<M[T]>>,
+    options?: HandlerOptions<OutputOf<M[T]>> & {
+      schema?: StandardSchemaV1<InputOf<M[T]>, OutputOf<M[T]>>;
+    },
+  ): this;
   registerHandler(target: unknown, ...rest: [unknown?, unknown?]): this {
     this.#deps.registry.register(target, ...rest);
     return this;
@@ -204,44 +216,42 @@ export class Scheduler<P extends object = AnyPayloads> {
   }
 
   /** Stores a job. Resolves when a majority of the MongoDB servers has stored it. */
-  dispatch<T extends keyof P & string>(taskType: T, ...rest: DispatchArguments<P[T]>): Promise<JobHandle>;
-  dispatch<Q>(handlerClass: HandlerClass<Q>, payload?: Q, options?: DispatchOptions): Promise<JobHandle>;
-  dispatch(
-    target: unknown,
-    payload?: unknown,
-    options?: DispatchOptions & AdHoc<unknown>,
-  ): Promise<JobHandle> {
-    return this.#dispatch(target, payload, options);
+  dispatch<T extends Target<M>>(
+    target: T,
+    ...rest: DispatchArguments<EntryOf<M, T>>
+  ): Promise<JobHandle<ResultOf<EntryOf<M, T>>>>;
+  dispatch(target: unknown, ...rest: [payload?: unknown, options?: DispatchOptions]): Promise<JobHandle> {
+    return this.#dispatch(target, ...rest);
   }
 
   /** Stores many jobs. Resolves to one result per request, in order. */
   async dispatchMany(
-    requests: Iterable<DispatchRequest<P>> | AsyncIterable<DispatchRequest<P>>,
+    requests: Iterable<DispatchRequest<M>> | AsyncIterable<DispatchRequest<M>>,
   ): Promise<DispatchResult[]> {
     return (await this.#lifecycle.connect()).dispatcher.dispatchMany(requests);
   }
 
   /** Starts a draft of a job that runs later: `scheduler.delay('1h').args({ … }).dispatch('emails')`. */
-  delay(delay: Duration): Draft<Target<P>> {
-    return new Draft<Target<P>>(this.#dispatch).delay(delay);
+  delay(delay: Duration): Draft<M> {
+    return new Draft<M>(this.#dispatch).delay(delay);
   }
 
   /** Starts a draft of a job that runs at an instant. */
-  at(when: Instant): Draft<Target<P>> {
-    return new Draft<Target<P>>(this.#dispatch).at(when);
+  at(when: Instant): Draft<M> {
+    return new Draft<M>(this.#dispatch).at(when);
   }
 
   /** Starts a draft of a job with this payload. */
-  args(payload: unknown): Draft<Target<P>> {
-    return new Draft<Target<P>>(this.#dispatch).args(payload);
+  args<Q>(payload: Q): Draft<M, Q> {
+    return new Draft<M>(this.#dispatch).args(payload);
   }
 
   // One job
 
   /** A handle to any job. Does not connect, and does not check that the job exists. */
-  job(jobId: string): JobHandle {
+  job<R = unknown>(jobId: string): JobHandle<R> {
     assertJobId(jobId);
-    return new JobHandle(jobId, false, this.#connectJobs);
+    return new JobHandle<R>(jobId, false, this.#connectJobs);
   }
 
   async getJob(jobId: string): Promise<JobView | null> {
@@ -301,13 +311,20 @@ export class Scheduler<P extends object = AnyPayloads> {
    * Defines a schedule or a task to dispatch by name. The handler is a function, a class or the name of a task type; it
    * may be omitted if a handler is registered under the same name.
    */
-  schedule<A = AnyPayload>(name: string, handler?: Handler<A> | string): ScheduleBuilder<A> {
+  schedule<A = AnyPayload>(name: UntypedName<M>, handler?: Handler<A> | string): ScheduleBuilder<A>;
+  schedule<T extends TaskName<M>>(
+    name: T,
+    handler?: Handler<OutputOf<M[T]>, ResultOf<M[T]>> | TaskName<M>,
+  ): ScheduleBuilder<InputOf<M[T]>>;
+  schedule<A>(name: string, handler?: unknown): ScheduleBuilder<A> {
     assertNotAgendaSchedule(name, handler);
     return defineSchedule<A>(this.#deps.definitions, this.#dispatch, name, handler);
   }
 
   /** Like `schedule`, for a built-in handler (`command`, `shell`, `url`, `event`, `closure`) or a task type; `named()` is optional. */
-  define<A = AnyPayload>(handler: Handler<A> | string, payload?: unknown): ScheduleBuilder<A>;
+  define(builtIn: BuiltIn | UntypedName<M>, payload?: unknown): ScheduleBuilder<AnyPayload>;
+  define<A = AnyPayload>(handler: Handler<A>, payload?: A): ScheduleBuilder<A>;
+  define<T extends TaskName<M>>(taskType: T, payload?: InputOf<M[T]>): ScheduleBuilder<InputOf<M[T]>>;
   define<A>(...args: [handler: unknown, payload?: unknown]): ScheduleBuilder<A> {
     assertNotAgendaDefine(args);
     return defineTask<A>(this.#deps.definitions, this.#dispatch, ...args);
@@ -326,7 +343,7 @@ export class Scheduler<P extends object = AnyPayloads> {
   // Stored schedules
 
   /** Stores a schedule; any worker enqueues its occurrences. Resolves to its id. */
-  async addSchedule(schedule: NewSchedule): Promise<string> {
+  async addSchedule(schedule: NewSchedule<M>): Promise<string> {
     return (await this.#lifecycle.connect()).storedSchedules.add(schedule);
   }
 
@@ -335,7 +352,7 @@ export class Scheduler<P extends object = AnyPayloads> {
    * start. Settings that are left out get their defaults. A paused schedule stays paused, and an unchanged rule
    * continues where it was.
    */
-  async upsertSchedule(schedule: ScheduleUpsert): Promise<UpsertResult> {
+  async upsertSchedule(schedule: ScheduleUpsert<M>): Promise<UpsertResult> {
     return (await this.#lifecycle.connect()).storedSchedules.upsert(schedule);
   }
 
@@ -383,3 +400,6 @@ export class Scheduler<P extends object = AnyPayloads> {
     return (await this.#lifecycle.connect()).storedSchedules.skips(id, query);
   }
 }
+
+/** A Scheduler with any handler map. */
+export type AnyScheduler = Scheduler<AnyPayload>;

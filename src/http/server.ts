@@ -7,7 +7,7 @@ import { attachMetrics, type Metrics } from '../metrics/attach.js';
 import type { LogTarget } from '../runtime/logger.js';
 import { systemClock } from '../runtime/system-clock.js';
 import { waitAtMost } from '../runtime/waiting.js';
-import type { Scheduler } from '../scheduler.js';
+import type { AnyScheduler, Scheduler } from '../scheduler.js';
 import { createApp } from './app.js';
 
 /** How long requests in progress may continue after close(). */
@@ -33,12 +33,18 @@ export interface HttpServer {
 }
 
 /** Serves health, metrics and the JSON API of a scheduler, started or not. */
-export async function serveHttp(scheduler: Scheduler<object>, options: ServeOptions): Promise<HttpServer> {
+export async function serveHttp(scheduler: AnyScheduler, options: ServeOptions): Promise<HttpServer> {
   const { metrics: shared, log, ...httpOptions } = options;
   const resolved = resolveHttpOptions(httpOptions);
   const metrics = shared ?? attachMetrics(scheduler);
   const stops = watchForStop(scheduler);
-  const app = createApp({ scheduler, options: resolved, metrics, log, stopping: stops.signal });
+  const app = createApp({
+    scheduler: scheduler as Scheduler,
+    options: resolved,
+    metrics,
+    log,
+    stopping: stops.signal,
+  });
   const release = (): void => {
     stops.detach();
     if (shared === undefined) metrics.detach();
@@ -75,7 +81,7 @@ async function listen(app: FastifyInstance, { host, port }: ResolvedHttpOptions)
 }
 
 /** `signal()` is aborted from the moment the scheduler stops until it starts again. */
-function watchForStop(scheduler: Scheduler<object>): { signal: () => AbortSignal; detach: () => void } {
+function watchForStop(scheduler: AnyScheduler): { signal: () => AbortSignal; detach: () => void } {
   let stopped = new AbortController();
   const onState = ({ state }: { state: LifecycleState }): void => {
     if (state === 'Stopping' || state === 'Stopped') stopped.abort();

@@ -2,7 +2,7 @@ import { parseDispatchRequest } from '../config/dispatch-options.js';
 import { ChronosError, describeValue } from '../domain/errors.js';
 import type { JobDocument } from '../domain/job/job.js';
 import { callMiddleware } from '../handlers/middleware.js';
-import type { DispatchRequest } from './dispatch-types.js';
+import type { DispatchRequest } from './task-types.js';
 import { JobHandle } from './job-handle.js';
 
 /**

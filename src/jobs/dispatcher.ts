@@ -25,7 +25,7 @@ import {
   startDispatch,
   type WaitingDispatch,
 } from './dispatch-middleware.js';
-import type { AdHoc, DispatchRequest } from './dispatch-types.js';
+import type { AdHoc, DispatchRequest } from './task-types.js';
 import { type ConnectJobs, JobHandle } from './job-handle.js';
 
 /** Jobs per insert of `dispatchMany`, so that memory stays bounded. */

@@ -4,15 +4,16 @@ import type { Instant } from '../domain/instant.js';
 import type { JobChange } from '../store/jobs/change.js';
 import type { JobActions } from './job-actions.js';
 import type { ExecutionView, JobView } from './job-views.js';
+import type { StoredResult } from './task-types.js';
 
 /** Connects if necessary: a handle exists before there is a connection, and after it was closed. */
 export type ConnectJobs = () => Promise<JobActions>;
 
 /**
- * A job by its id: one that was dispatched, or any other with `scheduler.job(id)`. Deliberately not a thenable: awaiting
+ * A job by its id, whose handler returns `R`: one that was dispatched, or any other with `scheduler.job(id)`. Deliberately not a thenable: awaiting
  * it twice is harmless.
  */
-export class JobHandle {
+export class JobHandle<R = unknown> {
   readonly id: string;
   /** True if `dispatch` found a job with this key; the handle refers to that job. */
   readonly duplicate: boolean;
@@ -83,7 +84,7 @@ export class JobHandle {
    * stack of the handler's error if the job FAILED, a ChronosError with the code JOB_CANCELLED, JOB_SKIPPED or
    * JOB_EXPIRED if it was cancelled, and RESULT_CUT if its result was too large to be stored.
    */
-  async result(options: WaitOptions = {}): Promise<unknown> {
-    return (await this.#connect()).result(this.id, options);
+  async result(options: WaitOptions = {}): Promise<StoredResult<R>> {
+    return (await (await this.#connect()).result(this.id, options)) as StoredResult<R>;
   }
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import mongoose, { type Connection } from 'mongoose';
-import { type AnyPayloads, attachLogger, Scheduler, type SchedulerOptions } from '../../src/index.js';
+import { type AnyPayloads, type AnyScheduler, attachLogger, Scheduler, type SchedulerOptions } from '../../src/index.js';
 import { type Collections, openCollections } from '../../src/store/schema/collections.js';
 import { install } from '../../src/store/schema/install.js';
 
@@ -48,7 +48,7 @@ export async function dropDatabases(): Promise<void> {
 export class TestDatabase {
   #connection: Connection | undefined;
   #uri = '';
-  #schedulers: Scheduler<object>[] = [];
+  #schedulers: AnyScheduler[] = [];
 
   get uri(): string {
     return this.#uri;

@@ -1,9 +1,9 @@
-import type { AnyPayloads, Scheduler, SchedulerOptions } from '../../src/index.js';
+import type { AnyPayloads, AnyScheduler, Scheduler, SchedulerOptions } from '../../src/index.js';
 import { TestDatabase } from './database.js';
 
 /** One database for all tests of a file, cleared after each: much quicker than a new one for each. */
 class SharedDatabase extends TestDatabase {
-  readonly #opened: Scheduler<object>[] = [];
+  readonly #opened: AnyScheduler[] = [];
 
   override scheduler<P extends object = AnyPayloads>(options: Partial<SchedulerOptions> = {}): Scheduler<P> {
     const scheduler = super.scheduler<P>(options);

@@ -12,12 +12,12 @@ function filesIn(folder: string): string[] {
 }
 
 /** The errors the compiler finds in these files, as `line: message`, by file. */
-function compile(files: readonly string[]): Map<string, string[]> {
+function compile(files: readonly string[], extraOptions: ts.CompilerOptions = {}): Map<string, string[]> {
   const { config } = ts.readConfigFile(path.join(ROOT, 'tsconfig.json'), (file) => ts.sys.readFile(file)) as {
     config: object;
   };
   const { options } = ts.parseJsonConfigFileContent(config, ts.sys, ROOT);
-  const program = ts.createProgram(files, { ...options, types: ['node'] });
+  const program = ts.createProgram(files, { ...options, types: ['node'], ...extraOptions });
   return new Map(
     files.map((file) => {
       const source = program.getSourceFile(file);
@@ -45,18 +45,20 @@ function rejectedLines(file: string): Map<number, string> {
 }
 
 describe('the types of the public surface', () => {
-  const [accepted, rejected] = [filesIn('accepted'), filesIn('rejected')];
+  const [accepted, rejected, merged] = [filesIn('accepted'), filesIn('rejected'), filesIn('merged')];
   let errors: Map<string, string[]>;
 
   before(() => {
-    errors = compile([...accepted, ...rejected]);
+    // Task types that a program adds by declaration merging hold for the whole program: it is compiled separately.
+    const paths = { 'chronos-worker': [path.join(ROOT, 'src/index.ts')] };
+    errors = new Map([...compile([...accepted, ...rejected]), ...compile(merged, { paths })]);
   });
 
   for (const file of accepted) {
     it(`accept ${path.basename(file, '.ts')}`, () => assert.deepEqual(errors.get(file), []));
   }
 
-  for (const file of rejected) {
+  for (const file of [...rejected, ...merged]) {
     const expected = rejectedLines(file);
 
     for (const [line, reason] of expected) {
@@ -71,4 +73,12 @@ describe('the types of the public surface', () => {
       assert.deepEqual(others, []);
     });
   }
+
+  it('report a missing payload as a missing argument [B16]', () => {
+    const found = [...errors].find(([file]) => file.endsWith('rejected/tasks.ts'))?.[1] ?? [];
+    assert.ok(
+      found.some((error) => error.endsWith('Expected 2-3 arguments, but got 1.')),
+      found.join('\n'),
+    );
+  });
 });

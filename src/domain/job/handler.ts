@@ -36,22 +36,22 @@ export type JobContext = Readonly<
 };
 
 /** A handler as a function; what it returns is the result of the job. */
-export type HandlerFunction<P> = (payload: P, job: JobContext) => unknown;
+export type HandlerFunction<P, R = unknown> = (payload: P, job: JobContext) => R | Promise<R>;
 
 /** A handler as an object with the method `handle`. */
-export interface HandlerObject<P> {
-  handle(payload: P, job: JobContext): unknown;
+export interface HandlerObject<P, R = unknown> {
+  handle(payload: P, job: JobContext): R | Promise<R>;
 }
 
 /**
  * A class with a static `handle`, or with `handle` or `execute` on its instances, one per job. `execute` returns false to
  * fail the attempt.
  */
-export type HandlerClass<P> = { taskType?: string } & (
-  | ((abstract new (...args: never[]) => object) & HandlerObject<P>)
-  | (new () => HandlerObject<P>)
+export type HandlerClass<P, R = unknown> = { taskType?: string } & (
+  | ((abstract new (...args: never[]) => object) & HandlerObject<P, R>)
+  | (new () => HandlerObject<P, R>)
   | (new () => { execute(job: JobContext): boolean | Promise<boolean> })
 );
 
 /** What runs the jobs of a task type: a function, a class or an object. */
-export type Handler<P> = HandlerFunction<P> | HandlerClass<P> | HandlerObject<P>;
+export type Handler<P, R = unknown> = HandlerFunction<P, R> | HandlerClass<P, R> | HandlerObject<P, R>;

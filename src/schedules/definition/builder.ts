@@ -24,6 +24,7 @@ import type { Misfire, Overlap } from '../../domain/schedule/schedule.js';
 import { integer, parse } from '../../domain/validation.js';
 import { bindDraft, type BoundDraft, type DispatchFunction, Draft } from '../../jobs/draft.js';
 import type { JobHandle } from '../../jobs/job-handle.js';
+import type { AnyPayloads } from '../../jobs/task-types.js';
 import { BuilderState } from './builder-state.js';
 import type { DefinitionRegistry } from './definition-registry.js';
 import { assertScheduleName, type Definition, type DefinitionInput } from './definition.js';
@@ -303,12 +304,12 @@ export class ScheduleBuilder<A> {
 
   /** Runs it once more, after a delay, in addition to its schedule: `….delay('10s').dispatch()`. */
   delay(delay: Duration): BoundDraft {
-    return bindDraft(new Draft<string>(this.#dispatch).delay(delay), this.#dispatchableName());
+    return bindDraft(new Draft<AnyPayloads, unknown>(this.#dispatch).delay(delay), this.#dispatchableName());
   }
 
   /** Runs it once more, at this instant, in addition to its schedule. */
   at(when: Instant): BoundDraft {
-    return bindDraft(new Draft<string>(this.#dispatch).at(when), this.#dispatchableName());
+    return bindDraft(new Draft<AnyPayloads, unknown>(this.#dispatch).at(when), this.#dispatchableName());
   }
 
   /** Runs it once more, now, in addition to its schedule. */

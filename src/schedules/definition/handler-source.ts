@@ -9,6 +9,9 @@ import { isHandlerClass, taskTypeOf } from '../../handlers/handler-function.js';
 import type { HandlerRegistry } from '../../handlers/handler-registry.js';
 import type { JobContext } from '../../domain/job/handler.js';
 
+/** The built-in handlers that `define()` accepts by name. */
+export type BuiltIn = 'command' | 'shell' | 'url' | 'event' | 'closure';
+
 /** What a definition runs. The generated name of an unnamed definition starts with `label`. */
 export type HandlerSource =
   | { readonly kind: 'own'; readonly label: string }

@@ -9,25 +9,27 @@ import type { ScheduleDefinition, ScheduleDocument } from '../../domain/schedule
 import { validationError } from '../../domain/validation.js';
 import type { HandlerRegistry } from '../../handlers/handler-registry.js';
 import { assertMatchesSchema, checkedPayload } from '../../handlers/payload.js';
+import type { AnyPayloads, TaskPayload } from '../../jobs/task-types.js';
 import type { DefinitionRegistry } from '../definition/definition-registry.js';
 import { assertHasOccurrences } from '../definition/definition.js';
 
-/** The input of `addSchedule()`. */
-export interface NewSchedule extends ScheduleOptions {
-  /** What its jobs run. */
-  taskType: string;
+/** The settings of a stored schedule, apart from what its jobs run. */
+export interface ScheduleSettings extends ScheduleOptions {
   /** Default: a generated id. */
   id?: string;
-  payload?: unknown;
   /** Default true; false stores it paused. */
   isActive?: boolean;
 }
 
+/** The input of `addSchedule()`: when it is due, and the task type and payload of its jobs. */
+export type NewSchedule<M extends object = AnyPayloads> = ScheduleSettings & TaskPayload<M>;
+
 /** The input of `upsertSchedule()`: the whole definition. A setting that is left out gets its default. */
-export interface ScheduleUpsert extends Omit<NewSchedule, 'id' | 'isActive'> {
-  /** Required: it tells which schedule this is when the program starts again. */
-  id: string;
-}
+export type ScheduleUpsert<M extends object = AnyPayloads> = ScheduleOptions &
+  TaskPayload<M> & {
+    /** Required: it tells which schedule this is when the program starts again. */
+    id: string;
+  };
 
 /** The input of `updateSchedule()`; null removes a setting. */
 export type SchedulePatch = { [K in keyof Omit<NewSchedule, 'id'>]?: NewSchedule[K] | null };
@@ -58,7 +60,14 @@ export async function parseScheduleInput(
   input: ScheduleInput,
   { where, anchor, errors = [], overridable = [] }: ParseContext,
 ): Promise<ScheduleDefinition> {
-  const { taskType, payload = null, ...options } = input;
+  const {
+    taskType,
+    payload = null,
+    ...options
+  } = input as ScheduleOptions & {
+    taskType: string;
+    payload?: unknown;
+  };
   attempt(errors, () => assertTaskType(taskType));
   const copy = attempt(errors, () => checkedPayload(`the payload of ${where}`, payload, maxPayloadBytes));
   const resolved = attempt(errors, () => resolveSchedule(options, definitions.context, where, overridable));

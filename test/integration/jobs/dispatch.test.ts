@@ -187,7 +187,7 @@ describe('dispatch()', () => {
       retry: (scheduler, id) => scheduler.retry(id),
       hold: (scheduler, id) => scheduler.hold(id),
       unhold: (scheduler, id) => scheduler.unhold(id),
-      'dispatch by task type': (scheduler, type) => scheduler.dispatch(type),
+      'dispatch by task type': (scheduler, type: string) => scheduler.dispatch(type),
       'dispatchMany by task type': async (scheduler, taskType) => {
         const [result] = await scheduler.dispatchMany([{ taskType }]);
         throw (result as { error: Error }).error;

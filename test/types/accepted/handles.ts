@@ -1,6 +1,7 @@
 // `dispatch` resolves to a handle. Handles and drafts are not thenables, so awaiting them again is harmless.
 import { type HttpServer, serveHttp } from '../../../src/http/server.js';
 import {
+  type AnyPayloads,
   JOB_STATES,
   JobFailedError,
   Scheduler,
@@ -16,7 +17,11 @@ type NotThenable<T> = T extends { then: unknown } ? never : T;
 export async function use(): Promise<JobView> {
   const scheduler = new Scheduler({ uri: 'mongodb://localhost/app' });
   const handle: NotThenable<JobHandle> = await scheduler.dispatch('work', { n: 1 });
-  const draft: NotThenable<Draft<string>> = scheduler.delay('1h').args({ n: 1 }).queue('mails').priority(1);
+  const draft: NotThenable<Draft<AnyPayloads, { n: number }>> = scheduler
+    .delay('1h')
+    .args({ n: 1 })
+    .queue('mails')
+    .priority(1);
   const drafted: JobHandle = await draft.dispatch('work');
   const id: string = drafted.id;
 

@@ -10,6 +10,7 @@ import {
 interface Payloads {
   sendEmail: { to: string };
   cleanUp: undefined;
+  nightly: { n: number };
 }
 
 const scheduler = new Scheduler<Payloads>({
