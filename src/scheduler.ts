@@ -124,7 +124,7 @@ export class Scheduler<M extends object = DefaultTasks> {
 
   /** Creates collections, indexes and validators. `start()` does this too. */
   install(): Promise<void> {
-    return install(this.#deps.options.uri);
+    return install(this.#deps.options);
   }
 
   /** Recovers expired locks, enqueues due schedules and executes up to `batch` due jobs. Resolves to how many it executed. */

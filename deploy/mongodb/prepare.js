@@ -6,6 +6,7 @@
 //   ROOT_PASSWORD_FILE  the password of the superuser
 //   MONGODB_URI_FILE    the connection string that workers will use: mongodb://USER:PASSWORD@…/chronos?…
 //   ROLES               the roles of that user, separated by commas
+//   PREFIX              the prefix of the collections, if it is not chronos_
 //   ROLES_FILE          the file with the roles (default: roles.json next to this script)
 /* global Mongo, sleep, print, require, __dirname */
 const { readFileSync } = require('node:fs');
@@ -83,7 +84,14 @@ const admin = retryUntilReady('waiting for the replica set', () => {
   }
 });
 
-for (const [role, privileges] of Object.entries(roles)) {
+for (const [role, granted] of Object.entries(roles)) {
+  const privileges = granted.map(({ resource, actions }) => ({
+    resource: {
+      ...resource,
+      collection: resource.collection.replace(/^chronos_/, () => env.PREFIX || 'chronos_'),
+    },
+    actions,
+  }));
   ignoringErrors([ROLE_EXISTS], () => admin.runCommand({ createRole: role, privileges, roles: [] }));
   admin.runCommand({ updateRole: role, privileges, roles: [] });
 }

@@ -1,4 +1,6 @@
-import mongoose, { type mongo } from 'mongoose';
+import mongoose from 'mongoose';
+import { DEFAULT_PREFIX } from '../../src/config/connection-options.js';
+import { type Collections, openCollections } from '../../src/store/schema/collections.js';
 import { install } from '../../src/store/schema/install.js';
 import { measure } from './processes.js';
 import type { Report, Role } from './roles.js';
@@ -53,19 +55,20 @@ export class Bench {
     this.#options.log(line);
   }
 
-  db(uri: string): mongo.Db {
-    return this.#connection.getClient().db(new URL(uri).pathname.slice(1));
+  collections(uri: string): Collections {
+    const database = new URL(uri).pathname.slice(1);
+    return openCollections({ client: this.#connection.getClient(), database, prefix: DEFAULT_PREFIX });
   }
 
   /** Works in a new database and drops it afterwards. */
   async inFreshDatabase<T>(work: (uri: string) => Promise<T>): Promise<T> {
     const uri = new URL(this.#options.uri);
     uri.pathname = `/bench${++this.#databases}`;
-    await install(uri.href);
+    await install({ uri: uri.href, prefix: DEFAULT_PREFIX });
     try {
       return await work(uri.href);
     } finally {
-      await this.db(uri.href).dropDatabase();
+      await this.collections(uri.href).db.dropDatabase();
     }
   }
 
@@ -84,11 +87,9 @@ export class Bench {
 
   /** Asserts that each job ran once: one start, one execution row, completed with fence 1. */
   async check(uri: string, total: number, reports: readonly Report[]): Promise<void> {
-    const db = this.db(uri);
-    const done = await db
-      .collection('jobs')
-      .countDocuments({ status: 'COMPLETED', taskType: 'noop', fence: 1 });
-    const rows = await db.collection('executions').countDocuments({ outcome: 'completed' });
+    const { jobs, executions } = this.collections(uri);
+    const done = await jobs.countDocuments({ status: 'COMPLETED', taskType: 'noop', fence: 1 });
+    const rows = await executions.countDocuments({ outcome: 'completed' });
     const startedTwice = reports.reduce((sum, report) => sum + report.startedTwice, 0);
     if (done === total && rows === total && startedTwice === 0) return;
     throw new Error(

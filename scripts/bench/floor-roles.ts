@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import mongoose, { type mongo } from 'mongoose';
+import { DEFAULT_PREFIX } from '../../src/config/connection-options.js';
 import { type ExecutionDocument, executionRow } from '../../src/domain/job/execution.js';
 import type { JobDocument } from '../../src/domain/job/job.js';
 import { DUE_PROJECTION } from '../../src/store/jobs/claim.js';
+import { openCollections } from '../../src/store/schema/collections.js';
 import { CLAIM_KEYS } from '../../src/store/schema/job-schemas.js';
 import { type Context, Recorder, type Report, type Role, sharedNow, type Work } from './roles.js';
 import { sampleJob } from './sample-job.js';
@@ -28,15 +30,13 @@ interface Claim {
 }
 
 async function open(uri: string): Promise<Floor> {
-  const connection = await mongoose
-    .createConnection(uri, { writeConcern: { w: 'majority', journal: true } })
-    .asPromise();
-  const db = connection.getClient().db(connection.name);
-  return {
-    jobs: db.collection('jobs'),
-    executions: db.collection('executions'),
-    close: () => connection.destroy(),
-  };
+  const connection = await mongoose.createConnection(uri).asPromise();
+  const { jobs, executions } = openCollections({
+    client: connection.getClient(),
+    database: connection.name,
+    prefix: DEFAULT_PREFIX,
+  });
+  return { jobs, executions, close: () => connection.destroy() };
 }
 
 export const floorRoles = {

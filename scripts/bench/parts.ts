@@ -143,13 +143,13 @@ const PARTS: Record<string, Part> = {
       async () => (await bench.enqueueAndRun(total, work('noop', 100, total), 'enqueue')).ranPerSecond,
     );
     const large = await bench.inFreshDatabase(async (uri) => {
-      await insertOtherJobs(bench.db(uri), others, (line) => {
+      await insertOtherJobs(bench.collections(uri), others, (line) => {
         bench.log(line);
       });
       return bench.times(async (run) => {
         await measure(uri, { name: 'enqueue', total, how: 'bulk' });
         const report = await measure(uri, work('noop', 100, total));
-        const jobs = bench.db(uri).collection('jobs');
+        const { jobs } = bench.collections(uri);
         await bench.check(uri, total * run, [report]);
         const stored = await jobs.estimatedDocumentCount();
         bench.log(`run ${run}: ${Math.round(perSecond(report))} jobs/s with ${stored} jobs stored`);
@@ -182,7 +182,7 @@ const PARTS: Record<string, Part> = {
   idle: (bench) =>
     bench.inFreshDatabase(async (uri) => {
       const seconds = Math.max(5, bench.jobs(20));
-      const admin = bench.db(uri).admin();
+      const admin = bench.collections(uri).db.admin();
       const countOperations = async (): Promise<{ operations: number; hellos: number }> => {
         const { opcounters, metrics } = (await admin.serverStatus()) as unknown as {
           opcounters: Record<string, number>;

@@ -38,7 +38,7 @@ interface CheckInput {
 /** Compares everything in the database with the calendar and the invariants. */
 export async function check(input: CheckInput): Promise<ChaosReport> {
   const { collections, history, workers, table, violations, concurrency } = input;
-  const { db } = collections.jobs;
+  const { db } = collections;
   const [changes, jobs, executions, schedules, skips, journal, contention] = await Promise.all([
     history.read(),
     collections.jobs.find().toArray(),

@@ -3,8 +3,10 @@ import { fileURLToPath } from 'node:url';
 import mongoose from 'mongoose';
 import { FINISHED_STATUSES } from '../../src/domain/job/job.js';
 import { Scheduler } from '../../src/index.js';
-import { type Collections, openCollections } from '../../src/store/schema/collections.js';
+import { DEFAULT_PREFIX } from '../../src/config/connection-options.js';
+import type { Collections } from '../../src/store/schema/collections.js';
 import { install } from '../../src/store/schema/install.js';
+import { collectionsOf } from '../../test/support/database.js';
 import { JobHistory } from '../../test/support/job-history.js';
 import { seededRandom } from '../../test/support/seeded-random.js';
 import { waitUntil } from '../../test/support/wait-until.js';
@@ -35,9 +37,9 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { uri, processes, schedules, seconds, seed, log = () => undefined } = options;
   const random = seededRandom(seed);
   const table = planSchedules(schedules);
-  await install(uri);
+  await install({ uri, prefix: DEFAULT_PREFIX });
   const connection = await mongoose.createConnection(uri).asPromise();
-  const collections = openCollections(connection);
+  const collections = collectionsOf(connection);
   const history = await JobHistory.begin(collections);
   const workers = new ChaosWorkers(processes, environment(uri, table), random);
   try {

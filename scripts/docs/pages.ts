@@ -48,7 +48,7 @@ async function generateParts(): Promise<Record<string, Record<string, string>>> 
       metrics: await metricTable(),
     },
     'docs/options.md': {
-      scheduler: optionTable(options, 'SchedulerOptions'),
+      scheduler: optionTable(options, 'AllSchedulerOptions'),
       retries: optionTable(handlerOptions, 'RetryOptions'),
       'retry functions': optionTable(await read('src/domain/job/backoff.ts'), 'RetryFunctions'),
       retention: optionTable(handlerOptions, 'RetentionOptions'),

@@ -39,6 +39,7 @@ export function buildProgram(host: Host, run: RunCommand): Command {
     .description('Run and operate Chronos: workers, jobs and schedules.')
     .version(VERSION, '--version', 'show the version')
     .option('--uri-file <file>', 'file with the connection string of MongoDB (default: MONGODB_URI)')
+    .option('--prefix <text>', 'start of the names of all collections (default: PREFIX, or chronos_)')
     .option('--json', 'print JSON')
     .helpOption('-h, --help', 'show help')
     .helpCommand(false)

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { prefixShape, uriWithDatabaseShape } from '../config/connection-options.js';
 import { readEnvironment, type WorkerSettings } from '../config/environment.js';
-import { optionShapes } from '../config/options.js';
 import { ChronosError } from '../domain/errors.js';
 import { parse } from '../domain/validation.js';
 import type { Arguments } from './arguments.js';
@@ -32,12 +32,19 @@ export function readSettings(environment: Environment, args: Arguments): WorkerS
       'MONGODB_URI is missing: set it in the environment or in .env, or name a file that contains it with --uri-file',
     );
   }
-  return readEnvironment({
+  const settings = readEnvironment({
     ...environment,
     ...(args.flag('json') && { LOG_FORMAT: 'json' }),
     ...(Object.fromEntries(overrides) as Environment),
     ...uri,
   });
+  // Not through the environment, where an empty variable counts as unset: an empty prefix is allowed.
+  const prefix = args.text('prefix');
+  if (prefix === undefined) return settings;
+  return {
+    ...settings,
+    options: { ...settings.options, prefix: parse(prefixShape, prefix, '--prefix', 'INVALID_ARGUMENT') },
+  };
 }
 
 /** Errors do not repeat the content of the file: it may contain a password. */
@@ -51,5 +58,5 @@ function readUriFile(file: string): string {
       `--uri-file: ${file} cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'unknown'}`,
     );
   }
-  return parse(optionShapes.uri, text, `--uri-file: the content of ${file}`, 'INVALID_ENVIRONMENT');
+  return parse(uriWithDatabaseShape, text, `--uri-file: the content of ${file}`, 'INVALID_ENVIRONMENT');
 }

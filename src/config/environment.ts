@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import * as v from '../domain/validation.js';
+import { uriWithDatabaseShape } from './connection-options.js';
 import { findExposures, type HttpOptions, httpShapes } from './http-options.js';
 import { type DaemonOptions, daemonShapes } from './method-options.js';
 import { optionShapes, type SchedulerOptions } from './options.js';
@@ -25,6 +26,7 @@ const SECRETS = ['MONGODB_URI', 'HTTP_TOKEN', 'HTTP_READ_TOKEN'] as const;
 
 // Which variable sets which option.
 const OPTION_VARIABLES = {
+  prefix: 'PREFIX',
   concurrency: 'CONCURRENCY',
   pollInterval: 'POLL_INTERVAL',
   lockTimeout: 'LOCK_TIMEOUT',
@@ -64,7 +66,7 @@ export function readEnvironment(environment: Environment): WorkerSettings {
     };
   };
 
-  const uri = read('MONGODB_URI', optionShapes.uri) ?? '';
+  const uri = read('MONGODB_URI', uriWithDatabaseShape) ?? '';
   if (uri === '' && errors.length === 0) {
     errors.push(
       'MONGODB_URI is missing: set it to the connection string of MongoDB, or use `npm start`, which starts its own server',

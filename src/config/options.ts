@@ -4,7 +4,19 @@ import type { Clock } from '../domain/clock.js';
 import type { Duration } from '../domain/duration.js';
 import type { HandlerRetries } from '../domain/job/backoff.js';
 import type { Retention } from '../domain/job/job.js';
+import { isRecord } from '../domain/language.js';
 import * as v from '../domain/validation.js';
+import {
+  checkConnection,
+  clientShape,
+  connectionShape,
+  databaseShape,
+  DEFAULT_PREFIX,
+  type MongoClientLike,
+  type MongooseConnectionLike,
+  prefixShape,
+  uriShape,
+} from './connection-options.js';
 import {
   DEFAULT_RETRIES,
   type HandlerRetryOptions,
@@ -16,10 +28,26 @@ import {
 import { currentEnvironment } from './process-env.js';
 import { parseSymbols, timezoneShape } from './rule-options.js';
 
-/** The options of `new Scheduler()`. */
-export interface SchedulerOptions {
-  /** Connection string of MongoDB, including the name of the database. */
-  uri: string;
+/** The options of `new Scheduler()`, with one of `uri`, `client` and `connection`. */
+export type SchedulerOptions = AllSchedulerOptions &
+  (
+    | Required<Pick<AllSchedulerOptions, 'uri'>>
+    | Required<Pick<AllSchedulerOptions, 'client'>>
+    | Required<Pick<AllSchedulerOptions, 'connection'>>
+  );
+
+/** Every option of `new Scheduler()`. */
+export interface AllSchedulerOptions {
+  /** Connection string of MongoDB, including the name of the database. Set this, `client` or `connection`. */
+  uri?: string;
+  /** A `MongoClient` of the package `mongodb`, version 7, to use instead of `uri`. `stop()` leaves it open. */
+  client?: MongoClientLike;
+  /** A connection of mongoose, version 9, to use instead of `uri`. `stop()` leaves it open. */
+  connection?: MongooseConnectionLike;
+  /** Name of the database. Default: the one in the connection string, or the one that `connection` uses. */
+  database?: string;
+  /** The names of all collections start with this text; it may be empty. Default `'chronos_'`. */
+  prefix?: string;
   /** Queues this process serves. Default `['default']`. */
   queues?: readonly string[];
   /** How many jobs this process runs at the same time. Default 5. */
@@ -84,7 +112,11 @@ const MAX_HEARTBEAT_MS = 20_000;
 const WHY_MAX_HEARTBEAT = 'a worker without a heartbeat for a minute counts as gone';
 
 export const optionShapes = {
-  uri: v.secret("a connection string with the database's name, like mongodb://host:27017/app", isMongoUri),
+  uri: uriShape,
+  client: clientShape,
+  connection: connectionShape,
+  database: databaseShape,
+  prefix: prefixShape,
   queues: v.listOf(v.name),
   concurrency: v.integer(1, 10_000),
   pollInterval: v.duration({ min: 10, max: DAY_MS }),
@@ -108,17 +140,22 @@ export const optionShapes = {
   workerId: v.name,
   taskHandlers: v.matching('an object of handlers by task type', isRecord),
   clock: v.matching('an object with now(), monotonic() and sleep()', isClock),
-} satisfies Record<keyof SchedulerOptions, v.Shape<unknown>>;
+} satisfies Record<keyof AllSchedulerOptions, v.Shape<unknown>>;
 
-const optionsShape = v.requiring(v.object(optionShapes), {
-  uri: 'set it to the connection string of MongoDB',
-});
+const optionsShape = v.object<ParsedOptions>(optionShapes);
 
 type ParsedOptions = v.Parsed<typeof optionShapes>;
 
 /** All options with their defaults; durations in milliseconds. Frozen. */
 export type ResolvedOptions = Readonly<
-  Omit<ParsedOptions, 'retries' | 'retention' | 'workerId' | 'clock'> & {
+  Omit<
+    ParsedOptions,
+    'uri' | 'client' | 'connection' | 'database' | 'retries' | 'retention' | 'workerId' | 'clock'
+  > & {
+    uri: string | undefined;
+    client: MongoClientLike | undefined;
+    connection: MongooseConnectionLike | undefined;
+    database: string | undefined;
     retries: HandlerRetries;
     retention: Readonly<Retention>;
     workerId: string | undefined;
@@ -127,6 +164,11 @@ export type ResolvedOptions = Readonly<
 >;
 
 export const DEFAULTS = {
+  uri: undefined,
+  client: undefined,
+  connection: undefined,
+  database: undefined,
+  prefix: DEFAULT_PREFIX,
   queues: [DEFAULT_QUEUE],
   concurrency: 5,
   pollInterval: 5000,
@@ -149,16 +191,16 @@ export const DEFAULTS = {
   workerId: undefined,
   taskHandlers: {},
   clock: undefined,
-} as const satisfies Omit<ResolvedOptions, 'uri' | 'environment'>;
+} as const satisfies Omit<ResolvedOptions, 'environment'>;
 
 /** Parses, fills in the defaults and freezes. Throws one error that lists every problem. */
 export function resolveOptions(input: unknown): ResolvedOptions {
   const errors: string[] = [];
   const parsed: Partial<ParsedOptions> = optionsShape.read(input, 'options', errors) ?? {};
+  checkConnection(input, errors);
   const lockTimeout = parsed.lockTimeout ?? DEFAULTS.lockTimeout;
   const resolved: ResolvedOptions = {
     ...DEFAULTS,
-    uri: '',
     environment: currentEnvironment(),
     // These defaults shrink with `lockTimeout`, so that setting it alone is enough.
     sweepInterval: Math.min(DEFAULTS.sweepInterval, lockTimeout / 2),
@@ -175,15 +217,6 @@ export function resolveOptions(input: unknown): ResolvedOptions {
   }
   if (errors.length > 0) throw v.validationError('INVALID_OPTIONS', errors);
   return Object.freeze({ ...resolved, queues: Object.freeze([...resolved.queues]) });
-}
-
-/** The database's name is required: without it the driver would silently use `test`. */
-function isMongoUri(value: unknown): value is string {
-  return typeof value === 'string' && /^mongodb(\+srv)?:\/\/[^/\s]+\/[^?\s]+/.test(value);
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isAbsolutePath(value: unknown): value is string {

@@ -29,6 +29,7 @@ import { createStore } from '../store/store.js';
 import { ChangeListener } from '../worker/change-listener.js';
 import { WorkerEngine } from '../worker/engine.js';
 import { InProcessRenewer } from '../worker/locks/in-process-renewer.js';
+import type { Renewer } from '../worker/locks/lock-renewer.js';
 import { ThreadedRenewer } from '../worker/locks/threaded-renewer.js';
 
 /** In addition to one per slot, which a handler uses when it reports progress. */
@@ -57,7 +58,7 @@ export async function connectComponents(
 ) {
   const { options, events } = schedulerDeps;
   const database = await connect({
-    uri: options.uri,
+    source: options,
     poolSize: Math.min(MAX_CONNECTIONS, options.concurrency + SPARE_CONNECTIONS),
     timeout: options.connectTimeout,
     // Connecting takes real time, even if the application has its own clock.
@@ -72,10 +73,7 @@ export async function connectComponents(
   const deps = { ...schedulerDeps, store, clock, random, outages };
 
   const changes = new ChangeListener(deps);
-  const renewer =
-    databaseClock === undefined
-      ? new InProcessRenewer(clock, store.renew)
-      : new ThreadedRenewer(databaseClock, options);
+  const { renewer, warnings } = createRenewer(options, database, databaseClock);
   const engine = new WorkerEngine({ ...deps, renewer, changes });
 
   const waiter = new JobWaiter({ ...deps, changes });
@@ -95,7 +93,7 @@ export async function connectComponents(
 
   const sweeper = new Sweeper({ ...deps, engine });
   const pruner = new Pruner(deps);
-  const heartbeat = new Heartbeat({ ...deps, engine, state, databaseClock });
+  const heartbeat = new Heartbeat({ ...deps, engine, state, databaseClock, warnings });
 
   changes.subscribe(enqueuer);
   // The event bus outlives the connection.
@@ -107,6 +105,23 @@ export async function connectComponents(
     ...{ definitionSync, enqueuer, storedSchedules, manualRuns, definitionPass },
     ...{ sweeper, pruner, heartbeat, services, unsubscribe },
   };
+}
+
+/** In a thread if possible. The warnings say what is worse than usual in this process, for `doctor`. */
+function createRenewer(
+  { clock = systemClock, lockTimeout, connectTimeout }: ResolvedOptions,
+  { threadSource, renewalCollections, warnings }: Database,
+  databaseClock: DatabaseClock | undefined,
+): { renewer: Renewer; warnings: readonly string[] } {
+  if (databaseClock !== undefined && !('reason' in threadSource)) {
+    const options = { source: threadSource, lockTimeout, connectTimeout };
+    return { renewer: new ThreadedRenewer(databaseClock, options), warnings };
+  }
+  const { renew } = createStore(renewalCollections(lockTimeout));
+  if (databaseClock === undefined) return { renewer: new InProcessRenewer(clock, renew), warnings };
+  const reason = 'reason' in threadSource ? threadSource.reason : '';
+  const warning = `locks are renewed by its main thread (${reason}): a handler that blocks the event loop can lose its lock, and its job runs again`;
+  return { renewer: new InProcessRenewer(databaseClock, renew), warnings: [warning, ...warnings] };
 }
 
 async function measureClock(database: Database): Promise<DatabaseClock> {

@@ -56,7 +56,7 @@ export class SchedulerLifecycle {
   /** Creates collections and indexes once; the next call retries after a failure. */
   ensureInstalled(): Promise<void> {
     if (this.#installed !== undefined) return this.#installed;
-    const installed = install(this.deps.options.uri, this.#stopSignal.signal);
+    const installed = install(this.deps.options, this.#stopSignal.signal);
     installed.catch(() => (this.#installed = undefined));
     this.#installed = installed;
     return installed;

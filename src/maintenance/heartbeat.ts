@@ -25,6 +25,8 @@ interface HeartbeatDeps {
   state: Pick<SchedulerState, 'current'>;
   /** Undefined if the application has its own clock. */
   databaseClock: Pick<DatabaseClock, 'synchronize' | 'error'> | undefined;
+  /** What is worse than usual because of the client that the application passed. */
+  warnings: readonly string[];
 }
 
 /** Updates the document of this worker and synchronizes its clock with the database. */
@@ -55,7 +57,7 @@ export class Heartbeat extends PeriodicService {
   }
 
   async #save(state: LifecycleState): Promise<void> {
-    const { store, options, registry, workerId, engine, databaseClock } = this.#deps;
+    const { store, options, registry, workerId, engine, databaseClock, warnings } = this.#deps;
     const heartbeatAt = this.clock.now();
     await store.saveHeartbeat({
       _id: workerId,
@@ -69,6 +71,7 @@ export class Heartbeat extends PeriodicService {
       running: engine.running,
       startedAt: this.#startedAt,
       clockError: databaseClock?.error ?? null,
+      warnings,
       heartbeatAt,
       expiresAt: new Date(heartbeatAt.getTime() + LISTED_FOR_MS),
     });

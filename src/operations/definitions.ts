@@ -117,12 +117,12 @@ function diff(
   return { name, state: 'changed', changes };
 }
 
-/** The settings of this process. Leaves out the connection string, which may contain a password. */
+/** The settings of this process. Leaves out how it connects, which may contain a password. */
 export interface ConfigurationView {
   version: string;
   workerId: string;
   /** Durations in milliseconds. */
-  options: Omit<ResolvedOptions, 'uri' | 'clock' | 'taskHandlers' | 'workerId'>;
+  options: Omit<ResolvedOptions, 'uri' | 'client' | 'connection' | 'clock' | 'taskHandlers' | 'workerId'>;
   /** Task types with a handler in this process. */
   taskTypes: string[];
 }
@@ -132,6 +132,7 @@ export function toConfigurationView(
   registry: HandlerRegistry,
   workerId: string,
 ): ConfigurationView {
-  const { uri: _uri, clock: _clock, taskHandlers: _handlers, workerId: _workerId, ...shown } = options;
+  const { uri: _uri, client: _client, connection: _connection, ...rest } = options;
+  const { clock: _clock, taskHandlers: _handlers, workerId: _workerId, ...shown } = rest;
   return { version: VERSION, workerId, options: shown, taskTypes: registry.taskTypes.sort() };
 }

@@ -1,4 +1,6 @@
+import { setMaxListeners } from 'node:events';
 import type { Clock } from '../domain/clock.js';
+import { monotonic } from './system-clock.js';
 
 /** Waits for the work, but no longer than `ms`. Rejects if the work does. Leaves no timer behind. */
 export async function waitAtMost(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
@@ -8,6 +10,44 @@ export async function waitAtMost(clock: Clock, ms: number, work: Promise<unknown
   } finally {
     done.abort();
   }
+}
+
+/** Settles like the work, unless the signal is aborted first: then it rejects with the reason of the signal. */
+export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  // The work may reject later, when nobody waits for it any more.
+  work.catch(() => undefined);
+  signal.throwIfAborted();
+  let abort = (): void => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason as Error);
+  });
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+/**
+ * Returns a function whose signals are aborted with `reason` after `ms` to 1.1 × `ms`. Calls within a tenth of `ms` share
+ * one signal and one timer, so that a limit for each of thousands of operations costs next to nothing.
+ */
+export function sharedDeadlines(ms: number, reason: Error): () => AbortSignal {
+  let controller = new AbortController();
+  let isSharedUntil = -Infinity;
+  return () => {
+    const now = monotonic();
+    if (now >= isSharedUntil) {
+      isSharedUntil = now + ms / 10;
+      const next = new AbortController();
+      controller = next;
+      setMaxListeners(0, next.signal);
+      // It does not keep the process alive: an operation that is waited for has a connection that does.
+      setTimeout(() => next.abort(reason), ms * 1.1).unref();
+    }
+    return controller.signal;
+  };
 }
 
 /** Runs async functions one at a time, in the order of the calls. */

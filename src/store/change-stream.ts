@@ -1,5 +1,8 @@
 import type { mongo } from 'mongoose';
 import { type CancelRequest, FINISHED_STATUSES, isFinished, type JobStatus } from '../domain/job/job.js';
+import { systemClock } from '../runtime/system-clock.js';
+import { sharedDeadlines, unlessAborted, waitAtMost } from '../runtime/waiting.js';
+import { OperationTimeoutError } from './mongo-errors.js';
 import type { Collections } from './schema/collections.js';
 
 export interface ChangeStreamRequest {
@@ -22,7 +25,11 @@ export interface ChangeBatch {
 }
 
 /** How long the server waits for changes before it sends an empty reply. Shorter than the socket timeout. */
-const MAX_AWAIT_MS = 5000;
+export const MAX_AWAIT_MS = 5000;
+/** The limit for every reply: the application's client may have no timeouts of its own. */
+const MAX_REPLY_MS = 10_000;
+/** A server that does not reply closes the cursor by itself, later. */
+const MAX_CLOSE_MS = 1000;
 
 /**
  * Follows the changes that other processes make. Yields `open` first: earlier changes are not in the stream. Then yields
@@ -36,15 +43,11 @@ export async function* watchChanges(
   request: ChangeStreamRequest,
   signal: AbortSignal,
 ): AsyncGenerator<'open' | 'quiet' | ChangeBatch, void> {
-  const { db } = c.jobs;
+  const { db } = c;
   // Start before the stream is open, so that no write in progress is missed.
   const { operationTime } = await db.command({ ping: 1 });
   const start = operationTime === undefined ? {} : { startAtOperationTime: operationTime as mongo.Timestamp };
-  const pipeline = [
-    { $changeStream: start },
-    { $match: changeFilter(db.databaseName, request) },
-    { $project: PROJECTION },
-  ];
+  const pipeline = [{ $changeStream: start }, { $match: changeFilter(c, request) }, { $project: PROJECTION }];
   const cursor = db.runCursorCommand(
     { aggregate: 1, pipeline, cursor: {}, readConcern: { level: 'majority' } },
     { readPreference: 'primary' },
@@ -53,27 +56,34 @@ export async function* watchChanges(
   let closed: Promise<void> | undefined;
   const close = (): Promise<void> => (closed ??= cursor.close().catch(() => undefined));
   const abort = (): void => void close();
+  const deadline = sharedDeadlines(
+    MAX_REPLY_MS,
+    new OperationTimeoutError('the change stream did not reply'),
+  );
+  const next = async (): Promise<Change | null> =>
+    (await unlessAborted(deadline(), cursor.tryNext())) as Change | null;
   try {
-    let change = (await cursor.setMaxTimeMS(1).tryNext()) as Change | null;
+    cursor.setMaxTimeMS(1);
+    let change = await next();
     // Not before the first read: the driver does not close a cursor on the server if it is closed while it opens.
     signal.addEventListener('abort', abort);
     cursor.setMaxTimeMS(MAX_AWAIT_MS);
     if (!signal.aborted) yield 'open';
     while (!signal.aborted) {
-      yield change === null ? 'quiet' : toBatch([change, ...(cursor.readBufferedDocuments() as Change[])]);
-      change = (await cursor.tryNext()) as Change | null;
+      yield change === null ? 'quiet' : toBatch(c, [change, ...(cursor.readBufferedDocuments() as Change[])]);
+      change = await next();
       if (cursor.closed && !signal.aborted) throw new Error('the server closed the change stream');
     }
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
     signal.removeEventListener('abort', abort);
-    await close();
+    await waitAtMost(systemClock, MAX_CLOSE_MS, close());
   }
 }
 
 interface Change {
-  collection: 'jobs' | 'schedules';
+  collection: string;
   id: string;
   operation: string;
   status?: JobStatus;
@@ -98,14 +108,14 @@ const PROJECTION = {
  * fields of new documents and updated fields. An update does not include the queue or the task type of the job, so every
  * worker receives it.
  */
-function changeFilter(db: string, { work, awaited }: ChangeStreamRequest): object {
+function changeFilter(c: Collections, { work, awaited }: ChangeStreamRequest): object {
   const jobs = [...(work === undefined ? [] : workConditions(work)), ...endConditions([...awaited])];
-  const ofJobs = { ns: { db, coll: 'jobs' }, $or: jobs };
+  const ofJobs = { ns: namespaceOf(c.jobs), $or: jobs };
   const schedules = [
     { operationType: { $in: ['insert', 'replace', 'delete'] } },
     { operationType: 'update', [`${UPDATED}.rev`]: { $exists: true } },
   ];
-  return work === undefined ? ofJobs : { $or: [{ ns: { db, coll: 'schedules' }, $or: schedules }, ofJobs] };
+  return work === undefined ? ofJobs : { $or: [{ ns: namespaceOf(c.schedules), $or: schedules }, ofJobs] };
 }
 
 function workConditions({ queues, taskTypes }: NonNullable<ChangeStreamRequest['work']>): object[] {
@@ -131,11 +141,15 @@ function endConditions(ids: readonly string[]): object[] {
   ];
 }
 
-function toBatch(changes: readonly Change[]): ChangeBatch {
+function namespaceOf({ dbName, collectionName }: { dbName: string; collectionName: string }): object {
+  return { db: dbName, coll: collectionName };
+}
+
+function toBatch(c: Collections, changes: readonly Change[]): ChangeBatch {
   const batch = { schedules: false, dueAt: Infinity, cancelled: new Set<string>(), ended: new Set<string>() };
   for (const { collection, id, operation, status, dueAt, cancelRequested } of changes) {
     const hasEnded = operation === 'delete' || (status !== undefined && isFinished(status));
-    if (collection === 'schedules') batch.schedules = true;
+    if (collection === c.schedules.collectionName) batch.schedules = true;
     else if (hasEnded) batch.ended.add(id);
     // An update without nextRunAt: the job is eligible again at its earlier time, which may have passed.
     else if (cancelRequested == null) batch.dueAt = Math.min(batch.dueAt, dueAt?.getTime() ?? 0);

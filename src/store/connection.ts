@@ -1,9 +1,18 @@
-import mongoose, { type Connection, type ConnectOptions, type mongo } from 'mongoose';
+import { mongo } from 'mongoose';
+import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
-import { toError } from '../domain/errors.js';
+import { ChronosError, toError } from '../domain/errors.js';
 import { retryDelay } from '../runtime/retry.js';
-import { describeFailure, isTransient, toConnectionError } from './mongo-errors.js';
-import { type Collections, defineModels, openCollections } from './schema/collections.js';
+import { sharedDeadlines } from '../runtime/waiting.js';
+import {
+  type ApplicationClient,
+  clientWarnings,
+  defaultDatabase,
+  openApplicationClient,
+  threadAccess,
+} from './application-client.js';
+import { describeFailure, isTransient, OperationTimeoutError, toConnectionError } from './mongo-errors.js';
+import { type Collections, openCollections, openDb } from './schema/collections.js';
 
 /**
  * The driver's defaults wait for minutes on a frozen primary: no socket timeout, and no limit on waiting for a connection.
@@ -15,26 +24,40 @@ const TIMEOUTS = {
   socketTimeoutMS: 10_000,
   waitQueueTimeoutMS: 10_000,
   heartbeatFrequencyMS: 2000,
-} as const satisfies ConnectOptions;
+} as const satisfies mongo.MongoClientOptions;
 
 /** The driver's names for servers that accept writes. */
 const WRITABLE = new Set<string>(['RSPrimary', 'Standalone', 'Mongos', 'LoadBalancer']);
 
 const CONNECT_BACKOFF = { first: 250, max: 5000 } as const;
 
+/** Which database to use, and how to reach it: a connection string, or the application's client or connection. */
+export interface DatabaseSource
+  extends Partial<ApplicationClient>, Pick<ResolvedOptions, 'prefix'>, Partial<Pick<ResolvedOptions, 'uri'>> {
+  /** In addition to the connection string. */
+  driverOptions?: mongo.MongoClientOptions;
+}
+
 export interface Database {
   readonly collections: Collections;
+  /** Collections for the renewal of locks in this process, with a shorter time limit. */
+  readonly renewalCollections: (lockTimeout: number) => Collections;
+  /** How the renewal thread connects, as plain data; or why it cannot. */
+  readonly threadSource: DatabaseSource | { reason: string };
+  /** What is worse than usual because of the client that the application passed. */
+  readonly warnings: readonly string[];
   readonly readServerTime: () => Promise<Date>;
   /** Called after every change of the primary: the clock of the new one may differ. */
   onPrimaryChange(callback: () => void): void;
   readonly poolStats: () => PoolUse;
   /** True if the driver sees a server that accepts writes. */
   readonly isConnected: () => boolean;
+  /** Closes the connections, unless they belong to the application. */
   close(): Promise<void>;
 }
 
 interface ConnectRequest {
-  uri: string;
+  source: DatabaseSource;
   poolSize: number;
   /** Milliseconds to wait for a reply. Default 10 s. */
   socketTimeout?: number;
@@ -47,22 +70,17 @@ interface ConnectRequest {
 
 /** Connects, and retries with backoff until the timeout. */
 export async function connect(request: ConnectRequest): Promise<Database> {
-  const { uri, poolSize, socketTimeout, clock, timeout, signal } = request;
+  const { clock, timeout, signal } = request;
   const end = clock.monotonic() + timeout;
   const isStopped = (): boolean => signal?.aborted === true;
   for (let failures = 1; ; failures++) {
     try {
-      const left = Math.max(250, end - clock.monotonic());
-      const connection = await openConnection(uri, {
-        ...TIMEOUTS,
-        serverSelectionTimeoutMS: Math.min(TIMEOUTS.serverSelectionTimeoutMS, left),
-        socketTimeoutMS: socketTimeout ?? TIMEOUTS.socketTimeoutMS,
-        maxPoolSize: poolSize,
-      });
-      if (!isStopped()) return openDatabase(connection);
-      await connection.destroy();
+      const opened = await open(request, Math.max(250, end - clock.monotonic()));
+      if (!isStopped()) return openDatabase(request, opened);
+      await opened.close();
       throw new Error('stopped while connecting');
     } catch (thrown) {
+      if (thrown instanceof ChronosError) throw thrown;
       const error = toError(thrown);
       const retryIn = retryDelay(CONNECT_BACKOFF, failures);
       if (!isTransient(error) || clock.monotonic() + retryIn >= end || isStopped()) {
@@ -75,61 +93,137 @@ export async function connect(request: ConnectRequest): Promise<Database> {
   }
 }
 
-export async function openConnection(uri: string, options: ConnectOptions): Promise<Connection> {
-  const connection = mongoose.createConnection(uri, {
-    ...options,
-    appName: 'chronos',
-    autoIndex: false,
-    autoCreate: false,
-    bufferCommands: false,
-    ignoreUndefined: false,
-    // These override the connection string: reads from a lagging secondary would make our own locks look lost.
-    writeConcern: { w: 'majority', journal: true },
-    readPreference: 'primary',
-    readConcernLevel: 'local',
-    retryWrites: true,
-  });
-  // asPromise() reports the first error. Without a listener, later errors would be uncaught.
-  connection.on('error', () => undefined);
-  try {
-    await connection.asPromise();
-  } catch (error) {
-    await connection.destroy().catch(() => undefined);
-    throw error;
-  }
-  defineModels(connection);
-  return connection;
+/** A connected client and the name of the database. */
+export interface OpenClient {
+  client: mongo.MongoClient;
+  database: string;
+  /** Leaves the application's client open. */
+  close: () => Promise<void>;
 }
 
-function openDatabase(connection: Connection): Database {
-  const client = connection.getClient();
-  const admin = client.db('admin');
+async function open(request: ConnectRequest, timeLeft: number): Promise<OpenClient> {
+  const { source, poolSize, socketTimeout, signal } = request;
+  const timeout = Math.min(TIMEOUTS.serverSelectionTimeoutMS, timeLeft);
+  if (source.uri === undefined) return openGivenClient(source, timeout, signal);
+  return openOwnClient(source.uri, source.database, {
+    ...source.driverOptions,
+    ...TIMEOUTS,
+    serverSelectionTimeoutMS: timeout,
+    socketTimeoutMS: socketTimeout ?? TIMEOUTS.socketTimeoutMS,
+    maxPoolSize: poolSize,
+  });
+}
+
+/** Opens a client that the caller closes. */
+export async function openOwnClient(
+  uri: string,
+  database: string | undefined,
+  options: mongo.MongoClientOptions,
+): Promise<OpenClient> {
+  const client = new mongo.MongoClient(uri, { ...options, appName: 'chronos', retryWrites: true });
+  try {
+    await client.connect();
+  } catch (error) {
+    await client.close().catch(() => undefined);
+    throw error;
+  }
+  return { client, database: database ?? client.options.dbName, close: () => client.close() };
+}
+
+/** Waits at most `timeout` milliseconds for the application's client. */
+export async function openGivenClient(
+  source: DatabaseSource,
+  timeout: number,
+  signal?: AbortSignal,
+): Promise<OpenClient> {
+  const late = new OperationTimeoutError(`the application's client had no connection after ${timeout} ms`);
+  const limit = sharedDeadlines(timeout, late)();
+  const signals = signal === undefined ? limit : AbortSignal.any([limit, signal]);
+  const client = await openApplicationClient(source, signals);
+  return { client, database: defaultDatabase(client, source), close: () => Promise.resolve() };
+}
+
+function openDatabase({ source, poolSize }: ConnectRequest, opened: OpenClient): Database {
+  const { client, database } = opened;
+  const { prefix } = source;
+  const isOwn = source.uri !== undefined;
+  /** The application's client may have no timeouts. Our own has, which cost nothing for each operation. */
+  const handle = (timeout: number) => ({
+    client,
+    prefix,
+    ...(!isOwn && { signal: sharedDeadlines(timeout, new OperationTimeoutError(tooLate(timeout))) }),
+  });
+  const limited = handle(TIMEOUTS.socketTimeoutMS);
+  const admin = openDb({ ...limited, database: 'admin' });
+  const events = new ClientEvents(client);
   let isConnected = true;
-  client.on('topologyDescriptionChanged', ({ newDescription }) => {
+  events.on('topologyDescriptionChanged', ({ newDescription }) => {
     isConnected = [...newDescription.servers.values()].some(({ type }) => WRITABLE.has(type));
   });
   return {
-    collections: openCollections(connection),
+    collections: openCollections({ ...limited, database }),
+    renewalCollections: (lockTimeout) =>
+      openCollections({ ...handle(renewalTimeout(lockTimeout)), database }),
+    threadSource: toThreadSource(source, opened),
+    warnings: isOwn ? [] : clientWarnings(client, poolSize),
     async readServerTime() {
       const hello = await admin.command({ hello: 1 });
       return hello['localTime'] as Date;
     },
     onPrimaryChange(callback) {
       let primary: string | undefined;
-      client.on('topologyDescriptionChanged', ({ newDescription }) => {
+      events.on('topologyDescriptionChanged', ({ newDescription }) => {
         const found = [...newDescription.servers.values()].find(({ type }) => type === 'RSPrimary');
         if (found === undefined || found.address === primary) return;
         if (primary !== undefined) callback();
         primary = found.address;
       });
     },
-    poolStats: trackPool(client),
+    poolStats: trackPool(client, events),
     isConnected: () => isConnected,
-    close: () => connection.destroy(),
+    close: () => {
+      events.removeAll();
+      return opened.close();
+    },
   };
 }
 
-/** The connections of this process, without the renewal thread's. */
+function tooLate(timeout: number): string {
+  return `MongoDB did not reply within ${timeout} ms`;
+}
+
+/** How long one renewal may take: several of them must fit into the time that a lock is valid. */
+export function renewalTimeout(lockTimeout: number): number {
+  return Math.min(5000, Math.max(1000, lockTimeout / 6));
+}
+
+function toThreadSource(source: DatabaseSource, { client, database }: OpenClient): Database['threadSource'] {
+  const { uri, prefix, driverOptions = {} } = source;
+  const access = uri === undefined ? threadAccess(client) : { uri, driverOptions };
+  if ('reason' in access) return access;
+  return { ...access, database, prefix };
+}
+
+/** Listeners on a client that may outlive them. */
+class ClientEvents {
+  readonly #client: mongo.MongoClient;
+  readonly #added: (() => unknown)[] = [];
+
+  constructor(client: mongo.MongoClient) {
+    this.#client = client;
+  }
+
+  on<E extends keyof mongo.MongoClientEvents>(event: E, listener: mongo.MongoClientEvents[E]): void {
+    this.#client.on(event, listener);
+    this.#added.push(() => this.#client.off(event, listener));
+  }
+
+  removeAll(): void {
+    for (const remove of this.#added.splice(0)) remove();
+  }
+}
+
+/** The connections of this process, without the renewal thread's. With the application's client, also its own. */
 export interface PoolUse {
   open: number;
   inUse: number;
@@ -140,26 +234,26 @@ export interface PoolUse {
 }
 
 /** Counts the driver's pool events, for all servers together. */
-function trackPool(client: mongo.MongoClient): () => PoolUse {
+function trackPool(client: mongo.MongoClient, events: ClientEvents): () => PoolUse {
   const open = new Set<string>();
   const inUse = new Set<string>();
   let waiting = 0;
   const key = ({ address, connectionId }: { address: string; connectionId: unknown }): string =>
     `${address}/${String(connectionId)}`;
-  client.on('connectionCreated', (event) => void open.add(key(event)));
-  client.on('connectionClosed', (event) => {
+  events.on('connectionCreated', (event) => void open.add(key(event)));
+  events.on('connectionClosed', (event) => {
     open.delete(key(event));
     inUse.delete(key(event));
   });
-  client.on('connectionCheckOutStarted', () => waiting++);
-  client.on('connectionCheckOutFailed', () => waiting--);
-  client.on('connectionCheckedOut', (event) => {
+  events.on('connectionCheckOutStarted', () => waiting++);
+  events.on('connectionCheckOutFailed', () => waiting--);
+  events.on('connectionCheckedOut', (event) => {
     waiting--;
     // Also adds connections that were created before these listeners.
     open.add(key(event));
     inUse.add(key(event));
   });
-  client.on('connectionCheckedIn', (event) => void inUse.delete(key(event)));
+  events.on('connectionCheckedIn', (event) => void inUse.delete(key(event)));
   return () => ({
     open: open.size,
     inUse: inUse.size,

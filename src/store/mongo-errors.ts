@@ -1,10 +1,37 @@
-import { mongo } from 'mongoose';
+import type { mongo } from 'mongoose';
 import { ChronosError, redactCredentials, toError } from '../domain/errors.js';
 
 const DUPLICATE_KEY = 11_000;
 
+/**
+ * Like `instanceof`, but by name: the application's client may come from another copy of the driver. Each class of the
+ * driver's errors has its own getter `name`.
+ */
+export function isDriverError(error: unknown, className: `Mongo${string}Error`): error is mongo.MongoError {
+  if (!(error instanceof Error)) return false;
+  let prototype = Object.getPrototypeOf(error) as object | null;
+  while (prototype !== null && prototype !== Error.prototype) {
+    const name = Object.getOwnPropertyDescriptor(prototype, 'name')?.get?.call(error) as unknown;
+    if (name === className) return true;
+    prototype = Object.getPrototypeOf(prototype) as object | null;
+  }
+  return false;
+}
+
+function isBulkWriteError(error: unknown): error is mongo.MongoBulkWriteError {
+  return isDriverError(error, 'MongoBulkWriteError');
+}
+
+/** The abort reason of an operation on the application's client that took too long. */
+export class OperationTimeoutError extends Error {
+  static {
+    // Not enumerable: the driver copies enumerable properties to its MongoBulkWriteError, whose name cannot be set.
+    Object.defineProperty(this.prototype, 'name', { value: 'OperationTimeoutError' });
+  }
+}
+
 export function isDuplicateKey(error: unknown): boolean {
-  return error instanceof mongo.MongoServerError && error.code === DUPLICATE_KEY;
+  return isDriverError(error, 'MongoServerError') && error.code === DUPLICATE_KEY;
 }
 
 /**
@@ -12,7 +39,7 @@ export function isDuplicateKey(error: unknown): boolean {
  * as if single writes had been rejected. Returns the original error.
  */
 function unwrap(error: unknown): unknown {
-  if (!(error instanceof mongo.MongoBulkWriteError)) return error;
+  if (!isBulkWriteError(error)) return error;
   const inner: unknown = error.errorResponse;
   return inner instanceof Error ? inner : error;
 }
@@ -26,7 +53,7 @@ interface RejectedWrite {
 
 /** The writes that the server rejected; all others took effect. Rethrows errors that do not say so. */
 export function rejectedWrites(thrown: unknown): RejectedWrite[] {
-  if (!(thrown instanceof mongo.MongoBulkWriteError) || isResultUnknown(thrown)) throw thrown;
+  if (!isBulkWriteError(thrown) || isResultUnknown(thrown)) throw thrown;
   const rejected = [thrown.writeErrors].flat();
   if (rejected.length === 0) throw thrown;
   return rejected.map(({ index, code, errmsg }) => ({
@@ -44,22 +71,39 @@ const TRANSIENT_CODES = new Set([
   6, 7, 89, 91, 133, 134, 189, 262, 9001, 10_107, 11_600, 11_602, 13_435, 13_436,
 ]);
 
+/** The application closed its client. The driver does not export all of these classes. */
+export const CLOSED_ERRORS: ReadonlySet<string> = new Set([
+  'MongoNotConnectedError',
+  'MongoTopologyClosedError',
+  'MongoServerClosedError',
+  'MongoPoolClosedError',
+  'MongoClientClosedError',
+]);
+
+const UNKNOWN_RESULTS = [
+  'MongoNetworkError',
+  'MongoServerSelectionError',
+  'MongoWriteConcernError',
+  // All connections were busy.
+  'MongoWaitQueueTimeoutError',
+  // The application's client has the option timeoutMS.
+  'MongoOperationTimeoutError',
+] as const;
+
 /**
  * True if the reply of a write was lost, its write concern was not met, or no server could be reached: it is unknown
  * whether the write took effect, and trying again later makes sense.
  */
 export function isResultUnknown(thrown: unknown): boolean {
   const error = unwrap(thrown);
-  if (!(error instanceof mongo.MongoError)) return false;
+  if (error instanceof OperationTimeoutError) return true;
+  if (!isDriverError(error, 'MongoError')) return false;
   return (
-    error instanceof mongo.MongoNetworkError ||
-    error instanceof mongo.MongoServerSelectionError ||
-    error instanceof mongo.MongoWriteConcernError ||
-    // All connections were busy. The driver does not export this class.
-    error.name === 'MongoWaitQueueTimeoutError' ||
-    (error instanceof mongo.MongoServerError && TRANSIENT_CODES.has(Number(error.code))) ||
+    UNKNOWN_RESULTS.some((className) => isDriverError(error, className)) ||
+    CLOSED_ERRORS.has(error.name) ||
+    (isDriverError(error, 'MongoServerError') && TRANSIENT_CODES.has(Number(error.code))) ||
     // With a write concern error, the driver does not report which writes were rejected.
-    (error instanceof mongo.MongoBulkWriteError && error.result.getWriteConcernError() !== undefined) ||
+    (isBulkWriteError(error) && error.result.getWriteConcernError() !== undefined) ||
     error.hasErrorLabel('RetryableWriteError') ||
     error.hasErrorLabel('PoolRequestedRetry')
   );

@@ -1,5 +1,5 @@
-import { mongo } from 'mongoose';
 import { ChronosError } from '../domain/errors.js';
+import { isDriverError } from './mongo-errors.js';
 
 /** The time limit of reads that a person waits for. Shorter than the socket timeout. */
 export const MAX_QUERY_MS = 5000;
@@ -24,7 +24,7 @@ export async function withTimeLimit<T>(
   try {
     return await read();
   } catch (error) {
-    if (!(error instanceof mongo.MongoServerError)) throw error;
+    if (!isDriverError(error, 'MongoServerError')) throw error;
     if (error.code === MAX_TIME_EXPIRED) {
       const message = `${what} took longer than ${MAX_QUERY_MS} ms: ${advice}`;
       throw new ChronosError('QUERY_TOO_SLOW', message, { cause: error });

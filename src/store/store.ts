@@ -1,4 +1,4 @@
-import * as changeStream from './change-stream.js';
+import { watchChanges } from './change-stream.js';
 import * as change from './jobs/change.js';
 import { claimBatch, claimOne, findClaimed, findDue } from './jobs/claim.js';
 import { countByQueue, countDue, countLater, estimateJobs, findBacklog } from './jobs/counts.js';
@@ -22,7 +22,7 @@ import { findStreamError, inspectCollections, inspectServer } from './schema/ins
 import * as system from './system.js';
 
 const OPERATIONS = {
-  ...changeStream,
+  watchChanges,
   ...change,
   ...{ claimBatch, claimOne, findClaimed, findDue },
   ...{ countByQueue, countDue, countLater, estimateJobs, findBacklog },

@@ -1,8 +1,29 @@
 import { randomUUID } from 'node:crypto';
 import mongoose, { type Connection } from 'mongoose';
-import { type AnyPayloads, type AnyScheduler, attachLogger, Scheduler, type SchedulerOptions } from '../../src/index.js';
-import { type Collections, openCollections } from '../../src/store/schema/collections.js';
+import {
+  type AnyPayloads,
+  type AnyScheduler,
+  attachLogger,
+  Scheduler,
+  type SchedulerOptions,
+} from '../../src/index.js';
+import { DEFAULT_PREFIX } from '../../src/config/connection-options.js';
+import {
+  type CollectionName,
+  type Collections,
+  openCollections,
+} from '../../src/store/schema/collections.js';
 import { install } from '../../src/store/schema/install.js';
+
+/** The collections with the default prefix in the database of a connection. */
+export function collectionsOf(connection: Connection, prefix = DEFAULT_PREFIX): Collections {
+  return openCollections({ client: connection.getClient(), database: connection.name, prefix });
+}
+
+/** The name of a collection with the default prefix, for commands and fail points. */
+export function collectionName(name: CollectionName): string {
+  return `${DEFAULT_PREFIX}${name}`;
+}
 
 /** Short enough that tests are quick, long enough for a busy machine. */
 export const SHORT_INTERVALS = {
@@ -19,7 +40,7 @@ let dropped: Promise<unknown> = Promise.resolve();
 async function prepare(): Promise<string> {
   const base = new URL(process.env['CHRONOS_TEST_URI'] ?? 'mongodb://CHRONOS_TEST_URI-is-not-set');
   base.pathname = `/chronos-test-${randomUUID().slice(0, 13)}`;
-  await install(base.href);
+  await install({ uri: base.href, prefix: DEFAULT_PREFIX });
   return base.href;
 }
 
@@ -60,12 +81,14 @@ export class TestDatabase {
   }
 
   get collections(): Collections {
-    return openCollections(this.connection);
+    return collectionsOf(this.connection);
   }
 
   /** A scheduler on this database, not started; stopped when the test ends. CHRONOS_TEST_LOG=1 logs its events. */
   scheduler<P extends object = AnyPayloads>(options: Partial<SchedulerOptions> = {}): Scheduler<P> {
-    const scheduler = new Scheduler<P>({ uri: this.uri, ...SHORT_INTERVALS, ...options });
+    const isGiven = options.client !== undefined || options.connection !== undefined;
+    const own = isGiven ? {} : { uri: this.uri };
+    const scheduler = new Scheduler<P>({ ...own, ...SHORT_INTERVALS, ...options } as SchedulerOptions);
     if (process.env['CHRONOS_TEST_LOG']) {
       const line = (fields: object, message: string): void =>
         console.log(scheduler.workerId, message, fields);

@@ -1,10 +1,11 @@
-import type { TestDatabase } from './database.js';
+import type { CollectionName } from '../../src/store/schema/collections.js';
+import { collectionName, type TestDatabase } from './database.js';
 
 export interface FailPoint {
   /** Commands that fail. Only for connections of schedulers: those of the tests have another `appName`. */
   commands: readonly string[];
   /** Default: jobs. */
-  collection?: string;
+  collection?: CollectionName | typeof WHOLE_DATABASE;
   /** How many commands fail. Default: all until `work` has ended. */
   times?: number;
   /**
@@ -15,10 +16,12 @@ export interface FailPoint {
   how: 'lostReply' | 'noConnection' | 'error' | 'tooSlow' | number;
 }
 
+const WHOLE_DATABASE = '$cmd.aggregate';
+
 /** Change streams on the whole database cannot be opened. */
 export const NO_STREAM = {
   commands: ['aggregate'],
-  collection: '$cmd.aggregate',
+  collection: WHOLE_DATABASE,
   how: 'error',
 } as const satisfies FailPoint;
 
@@ -28,7 +31,8 @@ export async function withFailPoint<T>(
   { commands, collection = 'jobs', times, how }: FailPoint,
   work: () => Promise<T>,
 ): Promise<T> {
-  const namespace = `${database.connection.name}.${collection}`;
+  const name = collection === WHOLE_DATABASE ? collection : collectionName(collection);
+  const namespace = `${database.connection.name}.${name}`;
   await database.admin({
     configureFailPoint: 'failCommand',
     mode: times === undefined ? 'alwaysOn' : { times },

@@ -24,13 +24,13 @@ export class JobHistory {
   }
 
   static async begin(collections: Collections): Promise<JobHistory> {
-    const hello = await collections.jobs.db.admin().command({ hello: 1 });
+    const hello = await collections.db.admin().command({ hello: 1 });
     return new JobHistory(collections, hello['operationTime'] as mongo.Timestamp);
   }
 
   /** All changes up to now: writes a marker and reads up to it. */
   async read(): Promise<JobChange[]> {
-    const { db } = this.#collections.jobs;
+    const { db, jobs } = this.#collections;
     const markers = db.collection<{ _id: string }>('history-markers');
     const marker = `marker-${crypto.randomUUID()}`;
     const stream = db.watch([], { startAtOperationTime: this.#from });
@@ -44,7 +44,7 @@ export class JobHistory {
           | mongo.ChangeStreamDeleteDocument;
         const id = String(change.documentKey?._id);
         if (id === marker) break;
-        if (change.ns?.coll === 'jobs') changes.push(toChange(id, change));
+        if (change.ns?.coll === jobs.collectionName) changes.push(toChange(id, change));
       }
     } finally {
       await stream.close();

@@ -14,7 +14,7 @@ export const JOB_FILTER = [
   option('--schedule <id>', 'of this schedule'),
   option('--user <id>', 'of this user'),
   option('--tag <tag>', 'with this tag'),
-  option('--prefix <text>', 'whose ids start with this'),
+  option('--id-prefix <text>', 'whose ids start with this'),
 ];
 
 export const STATE_FILTER = option(
@@ -33,8 +33,8 @@ export const YES = option('--yes', 'do not ask');
 /** Not validated: the operations do that. */
 export function jobFilter(args: Arguments): JobFilterOptions {
   return {
-    ...args.pick('state', 'queue', 'schedule', 'tag'),
-    ...args.pickAs({ taskType: 'type', userId: 'user', idPrefix: 'prefix' }),
+    ...args.pick('state', 'queue', 'schedule', 'tag', 'idPrefix'),
+    ...args.pickAs({ taskType: 'type', userId: 'user' }),
   };
 }
 

@@ -32,6 +32,7 @@ const worker = s.response<WorkerView>({
   startedAt: s.date(),
   heartbeatAt: s.date(),
   clockError: s.nullable(s.number('milliseconds')),
+  warnings: s.list(s.string()),
   isLive: s.boolean(),
   silentFor: s.number('milliseconds'),
 });

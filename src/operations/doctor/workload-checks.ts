@@ -1,3 +1,4 @@
+import { groupBy } from '../../domain/language.js';
 import { capable } from '../explain/worker-checks.js';
 import {
   type CheckDeps,
@@ -44,6 +45,21 @@ export const workloadChecks: Checks = {
     const advice =
       'Their round trips to the database are slow: check the network, and the load of the workers and the database.';
     return warning(`Workers measure the database's time only imprecisely: ${listNames(imprecise)}.`, advice);
+  },
+
+  async workerConnections({ liveWorkers }) {
+    const live = await liveWorkers();
+    const warnings = live.flatMap((worker) => worker.warnings.map((text) => ({ text, id: worker.id })));
+    if (warnings.length === 0) return ok('The connections of all live workers have the usual options.');
+    const findings = [...groupBy(warnings, ({ text }) => text)].map(
+      ([text, workers]) => `${listNames(workers.map(({ id }) => id))}: ${text}`,
+    );
+    const advice =
+      'Change these options of the client that the application passes, or set uri: then Chronos opens its own connections.';
+    return warning(
+      `Workers use a client with options that are worse for them. ${findings.join('; ')}.`,
+      advice,
+    );
   },
 
   async handlers({ liveWorkers, dueNow }) {

@@ -16,16 +16,9 @@ export const optional = {
   mixed: { type: mixed, default: null },
 } as const;
 
-export function schemaFor(collection: string, definition: SchemaDefinition): Schema {
-  return new Schema(definition, {
-    collection,
-    versionKey: false,
-    // Otherwise {} payloads would be dropped.
-    minimize: false,
-    strict: 'throw',
-    autoIndex: false,
-    autoCreate: false,
-  });
+/** For the validator and the indexes of a collection. There are no models: operations use the driver. */
+export function schemaFor(definition: SchemaDefinition): Schema {
+  return new Schema(definition, { versionKey: false });
 }
 
 export function subdocument(definition: SchemaDefinition): Schema {

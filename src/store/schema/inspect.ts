@@ -28,15 +28,14 @@ interface IndexFacts {
 
 /** Compares the installed collections with the expected ones. Writes nothing. */
 export async function inspectCollections(c: Collections): Promise<CollectionState[]> {
-  const { db } = c.jobs;
-  const existing = await db.listCollections({}, { maxTimeMS: MAX_QUERY_MS }).toArray();
+  const existing = await c.db.listCollections({}, { maxTimeMS: MAX_QUERY_MS }).toArray();
   return Promise.all(
-    Object.entries(SCHEMAS).map(async ([model, schema]) => {
-      const collection = String(schema.get('collection'));
-      const found = existing.find(({ name }) => name === collection) as
+    Object.entries(SCHEMAS).map(async ([model, { name, schema }]) => {
+      const collection = c[name].collectionName;
+      const found = existing.find((one) => one.name === collection) as
         { options?: { validator?: object } } | undefined;
       const indexes: IndexFacts[] =
-        found === undefined ? [] : await db.collection(collection).indexes({ maxTimeMS: MAX_QUERY_MS });
+        found === undefined ? [] : await c[name].indexes({ maxTimeMS: MAX_QUERY_MS });
       const { missing, different, foreign } = compareIndexes(schema, indexes);
       return {
         collection,
@@ -92,11 +91,10 @@ export interface ServerFacts {
 }
 
 export async function inspectServer(c: Collections): Promise<ServerFacts> {
-  const { db } = c.jobs;
   const limit = { maxTimeMS: MAX_QUERY_MS };
   const [build, hello] = await Promise.all([
-    db.admin().command({ buildInfo: 1, ...limit }),
-    db.admin().command({ hello: 1, ...limit }),
+    c.db.command({ buildInfo: 1, ...limit }),
+    c.db.command({ hello: 1, ...limit }),
   ]);
   const { w, journal } = c.jobs.writeConcern ?? {};
   return {
@@ -113,7 +111,7 @@ export async function inspectServer(c: Collections): Promise<ServerFacts> {
 
 /** Opens a change stream as a worker does. Returns the error message if that fails, else null. */
 export async function findStreamError(c: Collections): Promise<string | null> {
-  const stream = c.jobs.db.runCursorCommand(
+  const stream = c.db.runCursorCommand(
     { aggregate: 1, pipeline: [{ $changeStream: {} }], cursor: {}, readConcern: { level: 'majority' } },
     { readPreference: 'primary' },
   );

@@ -29,7 +29,7 @@ const storedError = subdocument({
   stack: optional.text,
 });
 
-export const jobSchema = schemaFor('jobs', {
+export const jobSchema = schemaFor({
   _id: text,
   taskType: text,
   queue: text,
@@ -116,7 +116,7 @@ jobSchema.index(
   { name: TAGS_INDEX, partialFilterExpression: { tags: { $exists: true } } },
 );
 
-export const executionSchema = schemaFor('executions', {
+export const executionSchema = schemaFor({
   _id: text,
   jobId: text,
   taskType: text,

@@ -19,7 +19,7 @@ const pendingEntry = subdocument({
   manual: { type: Boolean },
 });
 
-export const scheduleSchema = schemaFor('schedules', {
+export const scheduleSchema = schemaFor({
   _id: text,
   owner: { ...text, enum: ['code', 'api'] },
   taskType: text,
@@ -59,7 +59,7 @@ scheduleSchema.index(
 );
 scheduleSchema.index({ 'pending.since': 1 }, { name: PENDING_SCHEDULES_INDEX, sparse: true });
 
-export const skipSchema = schemaFor('skips', {
+export const skipSchema = schemaFor({
   _id: text,
   scheduleId: text,
   at: date,

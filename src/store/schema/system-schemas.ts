@@ -21,6 +21,8 @@ export interface WorkerDocument {
   heartbeatAt: Date;
   /** The error of this process's estimate of the database's time, in milliseconds. */
   clockError: number | null;
+  /** What is worse than usual because of the client that its application passed. */
+  warnings: readonly string[];
   expiresAt: Date;
 }
 
@@ -47,7 +49,7 @@ export interface AuditDocument {
   expiresAt: Date;
 }
 
-export const workerSchema = schemaFor('workers', {
+export const workerSchema = schemaFor({
   _id: text,
   state: text,
   host: text,
@@ -60,12 +62,13 @@ export const workerSchema = schemaFor('workers', {
   startedAt: date,
   heartbeatAt: date,
   clockError: optional.number,
+  warnings: { type: [String], required: true },
   expiresAt: date,
 });
 workerSchema.index({ expiresAt: 1 }, { name: EXPIRY_INDEX, expireAfterSeconds: 0 });
 
 /** These documents are never deleted: a fence that restarts at zero would make an old holder look like a new one. */
-export const lockSchema = schemaFor('locks', {
+export const lockSchema = schemaFor({
   _id: text,
   fence: number,
   lockToken: optional.text,
@@ -73,7 +76,7 @@ export const lockSchema = schemaFor('locks', {
   lockedUntil: date,
 });
 
-export const auditSchema = schemaFor('audit', {
+export const auditSchema = schemaFor({
   _id: text,
   at: date,
   who: text,

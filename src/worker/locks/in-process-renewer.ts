@@ -9,7 +9,7 @@ import {
   type RenewLeases,
 } from './lock-renewer.js';
 
-/** Renews in this thread, for clocks of the application, which a thread cannot share. */
+/** Renews in this thread: for clocks and clients of the application, which a thread cannot share. */
 export class InProcessRenewer implements Renewer {
   readonly #clock: Clock;
   readonly #renew: RenewLeases;

@@ -35,7 +35,7 @@ export interface RenewalReport {
 
 /**
  * Renews leases: in production in a thread with its own connections, so that neither a blocked event loop nor busy
- * connections can prevent it; with a manual clock in this thread.
+ * connections can prevent it; with a clock or a client of the application that a thread cannot share, in this thread.
  */
 export interface Renewer {
   start(report: RenewalReport): Promise<void>;

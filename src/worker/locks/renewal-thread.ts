@@ -2,12 +2,14 @@ import { type MessagePort, workerData } from 'node:worker_threads';
 import { toError } from '../../domain/errors.js';
 import { AnchoredClock, type ClockAnchor, DatabaseClock } from '../../runtime/database-clock.js';
 import { EventBus } from '../../runtime/event-bus.js';
+import type { DatabaseSource } from '../../store/connection.js';
 import type { Lease } from '../../store/jobs/renew.js';
 import { SharedLeases, type SlotVersion } from './lease-table.js';
 import { RenewalLoop } from './lock-renewer.js';
 
 export interface ThreadInput {
-  uri: string;
+  /** With a connection string: clients cannot be passed to a thread. */
+  source: DatabaseSource;
   lockTimeout: number;
   connectTimeout: number;
   /** The existing lease tables. */
@@ -49,14 +51,14 @@ async function connectOnce(timeout: number): ReturnType<typeof connect> {
 }
 
 async function connect(timeout: number) {
-  const [{ connect: open }, { renew }] = await Promise.all([
+  const [{ connect: open, renewalTimeout }, { renew }] = await Promise.all([
     import('../../store/connection.js'),
     import('../../store/jobs/renew.js'),
   ]);
   const database = await open({
-    uri: input.uri,
+    source: input.source,
     poolSize: 2,
-    socketTimeout: Math.min(5000, Math.max(1000, input.lockTimeout / 6)),
+    socketTimeout: renewalTimeout(input.lockTimeout),
     timeout,
     clock,
   });

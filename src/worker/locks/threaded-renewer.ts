@@ -18,7 +18,7 @@ const MAX_STOP_MS = 6000;
 
 const RESPAWN_RETRY = { first: 250, max: 5000 };
 
-type ThreadOptions = Pick<ThreadInput, 'uri' | 'lockTimeout' | 'connectTimeout'>;
+type ThreadOptions = Pick<ThreadInput, 'source' | 'lockTimeout' | 'connectTimeout'>;
 
 interface Thread {
   worker: Worker;
@@ -42,11 +42,10 @@ export class ThreadedRenewer implements Renewer {
   #respawning: Promise<void> | undefined;
   #onReady: (error?: Error) => void = () => undefined;
 
-  constructor(clock: Pick<DatabaseClock, 'anchor'>, { uri, lockTimeout, connectTimeout }: ThreadOptions) {
+  constructor(clock: Pick<DatabaseClock, 'anchor'>, options: ThreadOptions) {
     this.#clock = clock;
-    // Only what can be cloned for a thread: other options contain functions.
-    this.#options = { uri, lockTimeout, connectTimeout };
-    this.#shortestLease = lockTimeout;
+    this.#options = options;
+    this.#shortestLease = options.lockTimeout;
   }
 
   async start(report: RenewalReport): Promise<void> {

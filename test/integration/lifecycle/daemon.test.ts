@@ -70,7 +70,7 @@ describe('the daemon', () => {
     assert.equal(clock.sleepers, 0);
   });
 
-  for (const collection of ['jobs', 'schedules']) {
+  for (const collection of ['jobs', 'schedules'] as const) {
     it(`waits for a pass that reads ${collection} before stop() closes the connection [Y2]`, async () => {
       const { scheduler, clock } = onTheTick();
       scheduler.schedule('report', () => undefined).every(INTERVAL);

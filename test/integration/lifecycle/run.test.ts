@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { SnoozeJob } from '../../../src/index.js';
 import { aJob } from '../../support/factories/job.js';
 import { manualScheduler, withoutRenewalThread } from '../../support/manual-scheduler.js';
-import { useDatabase } from '../../support/database.js';
+import { collectionName, useDatabase } from '../../support/database.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { nextEvent } from '../../support/events.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
@@ -184,19 +184,19 @@ describe('install() into existing collections', () => {
 
   it('rejects a collection with foreign documents and leaves it unchanged [J13]', async () => {
     const { connection } = database;
-    await connection.db?.dropCollection('jobs');
-    const jobs = connection.collection('jobs');
+    await connection.db?.dropCollection(collectionName('jobs'));
+    const jobs = connection.collection(collectionName('jobs'));
     await jobs.insertOne({ title: 'engineer', status: 'COMPLETED', finishedAt: new Date(0) });
     await assert.rejects(database.scheduler().start(), {
       code: 'COLLECTION_TAKEN',
-      message: /use a separate database/,
+      message: /choose another prefix .*, or use a separate database/,
     });
     assert.equal(await jobs.countDocuments(), 1);
     await jobs.insertOne({ title: 'carpenter' });
   });
 
   it('accepts a collection into which jobs were dispatched before it was installed [J13]', async () => {
-    await database.connection.db?.dropCollection('jobs');
+    await database.connection.db?.dropCollection(collectionName('jobs'));
     const scheduler = database.scheduler({ taskHandlers: { work: () => 'done' } });
     const { id } = await scheduler.dispatch('work');
     assert.equal(await scheduler.run(), 1);

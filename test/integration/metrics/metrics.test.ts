@@ -8,7 +8,7 @@ import { CancelJob, Scheduler, SnoozeJob } from '../../../src/index.js';
 import { attachMetrics, type Metrics } from '../../../src/metrics/attach.js';
 import { aJob } from '../../support/factories/job.js';
 import { manualScheduler, withoutRenewalThread } from '../../support/manual-scheduler.js';
-import { SHORT_INTERVALS } from '../../support/database.js';
+import { collectionName, SHORT_INTERVALS } from '../../support/database.js';
 import { blocker, nextEvent, signal } from '../../support/events.js';
 import { type Family, parseMetrics } from '../../support/metrics-text.js';
 import { withFailPoint } from '../../support/fail-point.js';
@@ -225,7 +225,7 @@ describe('metrics of a worker', () => {
       }),
     );
     await database.collections.jobs.insertMany(jobs);
-    const queries = await profileQueries(database, ['jobs'], () => scheduler.backlog());
+    const queries = await profileQueries(database, [collectionName('jobs')], () => scheduler.backlog());
     assert.equal(queries.length, 1, 'nothing is due: one find');
     assert.ok(queries[0]!.keys < 20, `${queries[0]!.keys} keys`);
   });

@@ -7,7 +7,7 @@ import { aJob } from '../../support/factories/job.js';
 import { aWorker } from '../../support/factories/worker.js';
 import { manualScheduler } from '../../support/manual-scheduler.js';
 import { aSchedule } from '../../support/factories/schedule.js';
-import { useDatabase } from '../../support/database.js';
+import { collectionName, useDatabase } from '../../support/database.js';
 import { withFailPoint, NO_STREAM } from '../../support/fail-point.js';
 import { timeAfter } from '../../support/instants.js';
 import { ManualClock } from '../../support/manual-clock.js';
@@ -44,7 +44,7 @@ describe('doctor', () => {
     await executions.dropIndex('expiry');
     const first = await problems(scheduler);
     assert.deepEqual(Object.keys(first), ['indexes', 'expiry', 'handlers', 'queues']);
-    assert.match(first['indexes']?.finding ?? '', /jobs\.claim, executions\.expiry/);
+    assert.match(first['indexes']?.finding ?? '', /: chronos_jobs\.claim, chronos_executions\.expiry\.$/);
     assert.match(first['expiry']?.finding ?? '', /executions/);
     assert.match(first['indexes']?.advice ?? '', /install/);
     // A check that fails without its index is a finding, too.
@@ -54,7 +54,7 @@ describe('doctor', () => {
     await skips.dropIndex('schedule');
     await skips.createIndex({ at: 1 }, { name: 'schedule' }, {});
     await workers.createIndex({ host: 1 }, { name: 'by_host' }, {});
-    await database.connection.db?.command({ collMod: 'workers', validator: {} });
+    await database.connection.db?.command({ collMod: collectionName('workers'), validator: {} });
     const second = await problems(scheduler);
     assert.match(second['indexes']?.finding ?? '', /differ.*skips\.schedule/);
     assert.match(second['validators']?.finding ?? '', /workers/);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type JobState, STATE_NAMES } from '../../../src/domain/job/state.js';
 import { createStore, type Store } from '../../../src/store/store.js';
 import { aJob } from '../../support/factories/job.js';
-import { TestDatabase } from '../../support/database.js';
+import { collectionName, TestDatabase } from '../../support/database.js';
 import { timeAfter as later } from '../../support/instants.js';
 import { profileQueries } from '../../support/query-profiler.js';
 
@@ -46,7 +46,7 @@ describe('documents read by operations with 6,000 completed, 4,000 future and 3,
   after(() => database.close());
 
   async function read(operation: () => Promise<unknown>): Promise<{ keys: number; documents: number }> {
-    const work = await profileQueries(database, ['jobs'], operation);
+    const work = await profileQueries(database, [collectionName('jobs')], operation);
     assert.ok(work.length > 0, 'nothing was measured');
     for (const { stages } of work) assert.ok(!stages.includes('COLLSCAN'), 'a scan of the collection');
     const sum = (of: 'keys' | 'documents'): number => work.reduce((total, one) => total + one[of], 0);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { DEFAULT_PREFIX } from '../../../src/config/connection-options.js';
 import type { ExecutionDocument } from '../../../src/domain/job/execution.js';
 import type { JobFilterOptions } from '../../../src/index.js';
 import { install } from '../../../src/store/schema/install.js';
@@ -203,7 +204,7 @@ describe('lists of operations', () => {
         message: /run install/,
       });
     } finally {
-      await install(database.uri);
+      await install({ uri: database.uri, prefix: DEFAULT_PREFIX });
     }
   });
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { ChronosError } from '../../../src/index.js';
+import type { CollectionName } from '../../../src/store/schema/collections.js';
 import { createStore, type Store } from '../../../src/store/store.js';
 import { manualScheduler } from '../../support/manual-scheduler.js';
 import { withFailPoint } from '../../support/fail-point.js';
@@ -39,7 +40,7 @@ describe('reads that a person waits for', () => {
   it('say what to do when the limit is exceeded, depending on the query [J14]', async () => {
     const { operations } = manualScheduler(database).scheduler;
     await operations.status();
-    const slow = (collection: string, read: () => Promise<unknown>): Promise<string> =>
+    const slow = (collection: CollectionName, read: () => Promise<unknown>): Promise<string> =>
       withFailPoint(database, { commands: ['find'], collection, how: 'tooSlow' }, () =>
         read().then(
           () => 'answered',

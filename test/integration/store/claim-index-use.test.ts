@@ -3,7 +3,7 @@ import type { JobDocument } from '../../../src/domain/job/job.js';
 import type { DueFilter, DueJob } from '../../../src/store/jobs/claim.js';
 import { createStore, type Store } from '../../../src/store/store.js';
 import { aJob } from '../../support/factories/job.js';
-import { TestDatabase } from '../../support/database.js';
+import { collectionName, TestDatabase } from '../../support/database.js';
 import { timeAfter, START } from '../../support/instants.js';
 import { assertBounded } from '../../support/query-bounds.js';
 import { profileQueries, type QueryStats } from '../../support/query-profiler.js';
@@ -55,7 +55,7 @@ describe('index keys examined with 200,000 finished and 100,000 future jobs', ()
           },
         },
         { $unset: 'n' },
-        { $merge: { into: 'jobs', whenMatched: 'fail' } },
+        { $merge: { into: collectionName('jobs'), whenMatched: 'fail' } },
       ])
       .toArray();
   }
@@ -72,7 +72,7 @@ describe('index keys examined with 200,000 finished and 100,000 future jobs', ()
   }
 
   const measure = (operation: () => Promise<unknown>): Promise<QueryStats[]> =>
-    profileQueries(database, ['jobs'], operation);
+    profileQueries(database, [collectionName('jobs')], operation);
 
   function filter(fields: Partial<DueFilter> = {}): DueFilter {
     return {

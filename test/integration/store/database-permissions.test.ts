@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type ChronosError, type JobContext, Scheduler, type SchedulerOptions } from '../../../src/index.js';
-import { openCollections } from '../../../src/store/schema/collections.js';
 import { aJob } from '../../support/factories/job.js';
 import { ROLES, SecuredDatabase } from '../../support/secured-database.js';
-import { SHORT_INTERVALS } from '../../support/database.js';
+import { collectionName, collectionsOf, SHORT_INTERVALS } from '../../support/database.js';
 import { nextEvent, recordEvents } from '../../support/events.js';
 import { runChronosInProcess } from '../../support/fake-terminal.js';
 import { nextMeasurement } from '../../support/measurements.js';
@@ -52,8 +51,8 @@ describe('database roles', () => {
     const installer = schedulerAs('chronosInstaller');
     await installer.install();
     await installer.install();
-    await database.superuser.db?.command({ collMod: 'workers', validator: {} });
-    await openCollections(database.superuser).jobs.dropIndex('claim');
+    await database.superuser.db?.command({ collMod: collectionName('workers'), validator: {} });
+    await collectionsOf(database.superuser).jobs.dropIndex('claim');
     await installer.install();
     const findings = await schedulerAs('chronosReader').operations.doctor();
     for (const name of ['indexes', 'validators', 'expiry'])
@@ -110,7 +109,7 @@ describe('database roles', () => {
     await other.withLock('a lock', () => undefined);
     const stalled = nextEvent(worker, 'job:stalled');
     const job = aJob({ _id: 'lost', status: 'RUNNING', taskType: 'work', queue: 'elsewhere' });
-    await openCollections(database.superuser).jobs.insertOne(job);
+    await collectionsOf(database.superuser).jobs.insertOne(job);
     assert.equal((await stalled).jobId, 'lost');
 
     const { code, stderr } = await runChronosInProcess(['dispatch', 'work'], {

@@ -9,7 +9,7 @@ import { SchedulePlanner } from '../../../src/schedules/enqueue/schedule-planner
 import type { ScheduleScope } from '../../../src/store/schedules/due.js';
 import { createStore, type Store } from '../../../src/store/store.js';
 import { aSchedule } from '../../support/factories/schedule.js';
-import { TestDatabase } from '../../support/database.js';
+import { collectionName, TestDatabase } from '../../support/database.js';
 import { timeAfter, START } from '../../support/instants.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { assertBounded } from '../../support/query-bounds.js';
@@ -54,7 +54,7 @@ describe('index keys examined with 4,000 future and 1,000 paused schedules', () 
   }
 
   const measure = (operation: () => Promise<unknown>): Promise<QueryStats[]> =>
-    profileQueries(database, ['schedules', 'skips'], operation);
+    profileQueries(database, [collectionName('schedules'), collectionName('skips')], operation);
 
   it('finding due schedules reads only due schedules, the oldest first [F3]', async () => {
     await insert(60, (index) => ({ nextRunAt: timeAfter(index * 20) }));

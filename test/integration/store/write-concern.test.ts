@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { mongo } from 'mongoose';
-import { openConnection } from '../../../src/store/connection.js';
+import { mongo } from 'mongoose';
+import { DEFAULT_PREFIX } from '../../../src/config/connection-options.js';
 import { openCollections } from '../../../src/store/schema/collections.js';
 import { createStore } from '../../../src/store/store.js';
 import { aJob } from '../../support/factories/job.js';
@@ -11,15 +11,20 @@ const WRITES = ['insert', 'update', 'findAndModify', 'delete'];
 const GRANT = { token: 'token', workerId: 'me', lockedUntil: timeAfter(1) };
 const LATER = timeAfter(5000);
 
+/** Each of these would make acknowledged writes less durable, or reads stale. */
+const WEAK_OPTIONS = { w: 1, journal: false, wtimeoutMS: 1, readPreference: 'secondaryPreferred' } as const;
+const READS = ['find', 'aggregate', 'distinct', 'count'];
+
 describe('write concern', () => {
   const database = useSharedDatabase();
 
-  it('is majority with journal for every write of the store', async () => {
-    const connection = await openConnection(database.uri, { monitorCommands: true });
+  it('is majority with journal for every write of the store, and reads go to the primary, whatever the client says', async () => {
+    const client = new mongo.MongoClient(database.uri, { monitorCommands: true, ...WEAK_OPTIONS });
     const commands: mongo.CommandStartedEvent[] = [];
-    connection.getClient().on('commandStarted', (event) => commands.push(event));
+    client.on('commandStarted', (event) => commands.push(event));
     try {
-      const store = createStore(openCollections(connection));
+      const { name } = database.connection;
+      const store = createStore(openCollections({ client, database: name, prefix: DEFAULT_PREFIX }));
       const due = {
         queues: ['default'],
         taskTypes: ['work'],
@@ -66,15 +71,21 @@ describe('write concern', () => {
       await store.prune({ kind: 'orphans', knownTypes: [], before: LATER }, 10);
       await store.prune({ kind: 'expired', before: LATER }, 10);
     } finally {
-      await connection.destroy();
+      await client.close();
     }
 
     const writes = commands.filter(({ commandName }) => WRITES.includes(commandName));
     assert.ok(writes.length >= 20, String(writes.length));
     assert.deepEqual(new Set(writes.map(({ commandName }) => commandName)), new Set(WRITES));
     for (const { commandName, command } of writes) {
-      const { w, j } = (command['writeConcern'] ?? {}) as { w?: unknown; j?: unknown };
-      assert.deepEqual({ w, j }, { w: 'majority', j: true }, commandName);
+      assert.deepEqual({ ...command['writeConcern'] }, { w: 'majority', j: true }, commandName);
+    }
+    const reads = commands.filter(({ commandName }) => READS.includes(commandName));
+    assert.ok(reads.length > 3, String(reads.length));
+    for (const { commandName, command } of reads) {
+      // The driver does not send the read preference `primary`.
+      assert.equal(command['$readPreference'], undefined, commandName);
+      assert.deepEqual({ ...command['readConcern'] }, { level: 'local' }, commandName);
     }
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ChronosError, Scheduler, SchedulerEvents } from '../../../src/index.js';
 import { withoutRenewalThread } from '../../support/manual-scheduler.js';
-import { useDatabase } from '../../support/database.js';
+import { collectionName, useDatabase } from '../../support/database.js';
 import { countEvents, nextEvent, recordEvents, signal } from '../../support/events.js';
 import { withFailPoint, type FailPoint } from '../../support/fail-point.js';
 
@@ -131,7 +131,7 @@ describe('a worker with database errors', () => {
     await database.connection
       .getClient()
       .db(database.connection.name)
-      .command({ collMod: 'jobs', validator: { result: { $ne: 'forbidden' } } });
+      .command({ collMod: collectionName('jobs'), validator: { result: { $ne: 'forbidden' } } });
     scheduler.registerHandler('forbidden', () => 'forbidden');
     const failed = nextEvent(scheduler, 'job:failed');
     const complete = countEvents(scheduler, 'job:complete', 10);

@@ -17,6 +17,7 @@ export function aWorker(fields: Partial<WorkerDocument> = {}): WorkerDocument {
     startedAt: START,
     heartbeatAt: START,
     clockError: 1,
+    warnings: [],
     expiresAt: timeAfter(86_400_000),
     ...fields,
   };

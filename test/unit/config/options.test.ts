@@ -22,6 +22,10 @@ describe('resolveOptions', () => {
     const { uri: _, ...defaults } = resolveOptions({ uri });
     const DAY = 86_400_000;
     assert.deepEqual(defaults, {
+      client: undefined,
+      connection: undefined,
+      database: undefined,
+      prefix: 'chronos_',
       environment: process.env['NODE_ENV'] ?? 'development',
       symbols: {},
       shellFiles: [],
@@ -114,7 +118,7 @@ describe('resolveOptions', () => {
       "  - options.retries.bas is not an option (did you mean 'base'?)",
       "  - options.timezone must be a time zone like 'Europe/Berlin' or 'UTC', got 'Mars/Olympus'",
       '  - options.clock must be an object with now(), monotonic() and sleep(), got an object',
-      '  - options.uri is missing: set it to the connection string of MongoDB',
+      '  - options.uri is missing: set it to the connection string of MongoDB, or set options.client or options.connection',
     ]);
   });
 
@@ -183,7 +187,7 @@ describe('resolveOptions', () => {
     for (const wrong of ['http://root:hunter2@host', 'root:hunter2@host', { password: 'hunter2' }, '']) {
       const problems = problemsOf({ uri: wrong });
       assert.deepEqual(problems, [
-        "options.uri must be a connection string with the database's name, like mongodb://host:27017/app (its value is not shown)",
+        'options.uri must be a connection string like mongodb://host:27017/app (its value is not shown)',
       ]);
     }
   });

@@ -107,6 +107,7 @@ const SERVICES: Record<string, (context: ServiceContext) => PeriodicService> = {
       engine: { running: 0 },
       state: { current: 'Running' },
       databaseClock: { synchronize: async () => round(), error: 0 },
+      warnings: [],
     }),
   PollLoop: ({ clock, events, round }) =>
     new PollLoop({

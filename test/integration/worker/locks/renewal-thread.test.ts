@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { DEFAULT_PREFIX } from '../../../../src/config/connection-options.js';
 import { AnchoredClock } from '../../../../src/runtime/database-clock.js';
 import { spawnSync } from 'node:child_process';
 import { monotonic } from '../../../../src/runtime/system-clock.js';
 import { SLOTS } from '../../../../src/worker/locks/lease-table.js';
 import type { TrackedLease, RenewalReport } from '../../../../src/worker/locks/lock-renewer.js';
 import { ThreadedRenewer } from '../../../../src/worker/locks/threaded-renewer.js';
+import { collectionName } from '../../../support/database.js';
 import { aJob } from '../../../support/factories/job.js';
 import { signal } from '../../../support/events.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
@@ -15,7 +17,7 @@ const LENGTH = 60_000;
 const WAIT_FOR_RENEWAL = `
   import mongoose from 'mongoose';
   const connection = await mongoose.createConnection(process.env.URI).asPromise();
-  const jobs = connection.collection('jobs');
+  const jobs = connection.collection('${collectionName('jobs')}');
   while ((await jobs.findOne({ _id: 'a' })).lockedUntil.getTime() === 0);
   await connection.destroy();
 `;
@@ -25,7 +27,11 @@ describe('the renewal thread', () => {
   let renewer: ThreadedRenewer;
 
   beforeEach(() => {
-    const options = { uri: database.uri, lockTimeout: LENGTH, connectTimeout: 5000 };
+    const options = {
+      source: { uri: database.uri, prefix: DEFAULT_PREFIX },
+      lockTimeout: LENGTH,
+      connectTimeout: 5000,
+    };
     renewer = new ThreadedRenewer(new AnchoredClock(), options);
   });
 
