@@ -33,7 +33,7 @@ export class JobHistory {
     const { db, jobs } = this.#collections;
     const markers = db.collection<{ _id: string }>('history-markers');
     const marker = `marker-${crypto.randomUUID()}`;
-    const stream = db.watch([], { startAtOperationTime: this.#from });
+    const stream = db.watch([], { startAtOperationTime: this.#from, readConcern: 'majority' });
     const changes: JobChange[] = [];
     try {
       await markers.insertOne({ _id: marker });

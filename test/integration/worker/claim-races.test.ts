@@ -131,7 +131,7 @@ describe('concurrent claims', () => {
     meanwhile: () => Promise<unknown>,
   ): Promise<{ yielded: boolean; result: T }> {
     const failPoint = 'setYieldAllLocksHang';
-    const namespace = `${database.connection.name}.jobs`;
+    const { namespace } = database.collections.jobs;
     const { was } = (await database.admin({ setParameter: 1, internalQueryExecYieldIterations: 1 })) as {
       was: number;
     };
