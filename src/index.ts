@@ -6,7 +6,7 @@ export type { MongoClientLike, MongooseConnectionLike } from './config/connectio
 export type { AllSchedulerOptions, SchedulerOptions } from './config/options.js';
 export { ChronosError, type ErrorCode, type StoredError } from './domain/errors.js';
 export type { EventName, LifecycleState, SchedulerEvents } from './domain/events.js';
-export { attachLogger, type LogTarget } from './runtime/logger.js';
+export type { Logger } from './domain/logger.js';
 export type { MeasurementName, Measurements } from './runtime/measurements.js';
 
 // Times

@@ -46,6 +46,7 @@ import { currentBacklog, currentLoad, type WorkerLoad } from './lifecycle/worker
 import type { PruneCounts } from './maintenance/pruner.js';
 import { Operations } from './operations/operations.js';
 import { EventBus, type Listener } from './runtime/event-bus.js';
+import { attachLogger } from './runtime/logger.js';
 import { assertNotAgendaDefine, assertNotAgendaSchedule } from './schedules/definition/agenda-calls.js';
 import { defineSchedule, defineTask, type ScheduleBuilder } from './schedules/definition/builder.js';
 import { DefinitionRegistry } from './schedules/definition/definition-registry.js';
@@ -80,11 +81,13 @@ export class Scheduler<M extends object = DefaultTasks> {
     const registry = createHandlerRegistry(options, this.channel);
     const definitions = new DefinitionRegistry(registry, options);
     this.workerId = options.workerId ?? `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`;
+    const events = new EventBus(this.workerId);
+    attachLogger(events, options.logger);
     this.#deps = {
       options,
       registry,
       definitions,
-      events: new EventBus(this.workerId),
+      events,
       workerId: this.workerId,
       connectJobs: this.#connectJobs,
       dispatchMiddleware: [],

@@ -102,7 +102,7 @@ async function injectFaultsFor(
 
 /** Stops new occurrences; pending ones still become jobs. */
 async function pauseAll(uri: string, table: readonly Planned[]): Promise<void> {
-  const scheduler = new Scheduler({ uri });
+  const scheduler = new Scheduler({ uri, logger: false });
   try {
     for (const { name } of table) await scheduler.pauseSchedule(name, { reason: 'the chaos is over' });
   } finally {

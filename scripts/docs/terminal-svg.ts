@@ -35,7 +35,7 @@ const EMAIL = { taskType: 'sendEmail', payload: null, options: { queue: 'mail' }
 /** Starts two workers, and dispatches jobs that fail, that take long, and that no worker serves. */
 async function startSampleWork(uri: string): Promise<Scheduler[]> {
   // Workers store their load with every heartbeat.
-  const common = { uri, heartbeatInterval: '500ms' };
+  const common = { uri, heartbeatInterval: '500ms', logger: false } as const;
   const mail = new Scheduler({ ...common, workerId: 'mail-1', queues: ['default', 'mail'], concurrency: 10 });
   const reports = new Scheduler({ ...common, workerId: 'reports-1', queues: ['reports'], concurrency: 4 });
   mail.registerHandler('sendEmail', (_, job) => pause(40, { sent: true }, { signal: job.signal }));

@@ -148,7 +148,7 @@ export class Context {
     if (this.#scheduler !== undefined) return this.#scheduler;
     const { workerId: _, ...options } = this.settings().options;
     const { Scheduler } = await import('../scheduler.js');
-    this.#scheduler = new Scheduler({ connectTimeout, ...options });
+    this.#scheduler = new Scheduler({ connectTimeout, ...options, logger: false });
     return this.#scheduler;
   }
 }

@@ -5,6 +5,7 @@ import type { Duration } from '../domain/duration.js';
 import type { HandlerRetries } from '../domain/job/backoff.js';
 import type { Retention } from '../domain/job/job.js';
 import { isRecord } from '../domain/language.js';
+import type { Logger } from '../domain/logger.js';
 import * as v from '../domain/validation.js';
 import {
   checkConnection,
@@ -98,6 +99,11 @@ export interface AllSchedulerOptions {
   workerId?: string;
   /** Handlers to register, by task type. */
   taskHandlers?: Readonly<Record<string, unknown>>;
+  /**
+   * Where events are logged: pino, or any logger with `debug`, `info`, `warn` and `error`, each called with `(fields,
+   * message)`. `false` turns logging off. Default: the console, as readable lines, warnings and errors only.
+   */
+  logger?: Logger | false;
   /** Source of time. Default: the database's clock. */
   clock?: Clock;
 }
@@ -139,6 +145,7 @@ export const optionShapes = {
   urlHosts: v.listOf(v.name, { min: 0 }),
   workerId: v.name,
   taskHandlers: v.matching('an object of handlers by task type', isRecord),
+  logger: v.matching('false, or a logger with debug(), info(), warn() and error()', isLogger),
   clock: v.matching('an object with now(), monotonic() and sleep()', isClock),
 } satisfies Record<keyof AllSchedulerOptions, v.Shape<unknown>>;
 
@@ -150,7 +157,7 @@ type ParsedOptions = v.Parsed<typeof optionShapes>;
 export type ResolvedOptions = Readonly<
   Omit<
     ParsedOptions,
-    'uri' | 'client' | 'connection' | 'database' | 'retries' | 'retention' | 'workerId' | 'clock'
+    'uri' | 'client' | 'connection' | 'database' | 'retries' | 'retention' | 'workerId' | 'logger' | 'clock'
   > & {
     uri: string | undefined;
     client: MongoClientLike | undefined;
@@ -159,6 +166,8 @@ export type ResolvedOptions = Readonly<
     retries: HandlerRetries;
     retention: Readonly<Retention>;
     workerId: string | undefined;
+    /** Undefined: the console. */
+    logger: Logger | false | undefined;
     clock: Clock | undefined;
   }
 >;
@@ -190,6 +199,7 @@ export const DEFAULTS = {
   urlHosts: [],
   workerId: undefined,
   taskHandlers: {},
+  logger: undefined,
   clock: undefined,
 } as const satisfies Omit<ResolvedOptions, 'environment'>;
 
@@ -224,7 +234,13 @@ function isAbsolutePath(value: unknown): value is string {
 }
 
 function isClock(value: unknown): value is Clock {
-  return (
-    isRecord(value) && ['now', 'monotonic', 'sleep'].every((method) => typeof value[method] === 'function')
-  );
+  return hasMethods(value, 'now', 'monotonic', 'sleep');
+}
+
+function isLogger(value: unknown): value is Logger | false {
+  return value === false || hasMethods(value, 'debug', 'info', 'warn', 'error');
+}
+
+function hasMethods(value: unknown, ...names: readonly string[]): boolean {
+  return isRecord(value) && names.every((name) => typeof value[name] === 'function');
 }

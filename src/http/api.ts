@@ -57,7 +57,7 @@ function addRoute(app: FastifyInstance, context: AppContext, tokens: Tokens, rou
 
 async function callRoute(
   route: Route,
-  { scheduler, stopping, log }: AppContext,
+  { scheduler, stopping, logger }: AppContext,
   request: FastifyRequest,
   reply: FastifyReply,
   who: string,
@@ -81,7 +81,7 @@ async function callRoute(
   });
   reply.header('chronos-audit', isRecorded ? 'written' : 'attempted');
   if (!isRecorded) {
-    log?.warn(
+    logger?.warn(
       { ...action, ...before },
       `${route.operationId} succeeded, but only its attempt is in the audit collection: writing the result failed`,
     );

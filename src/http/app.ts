@@ -3,7 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { isLoopback } from '../config/http-options.js';
 import { redactError } from '../domain/errors.js';
-import type { LogTarget } from '../runtime/logger.js';
+import type { Logger } from '../domain/logger.js';
 import { addApi } from './api.js';
 import { addHealth } from './health.js';
 import { answerUnparsable, HttpProblem, PROBLEM_TYPE, toProblem } from './problem.js';
@@ -25,9 +25,9 @@ const REQUEST_ID = /^[\w.-]{1,64}$/;
 
 /** Creates the server with all routes. The caller starts it with listen(). */
 export function createApp(context: AppContext): FastifyInstance {
-  const { options, log } = context;
+  const { options, logger } = context;
   const onError = (error: Error, request: FastifyRequest, reply: FastifyReply): void =>
-    sendProblem(error, request, reply, log);
+    sendProblem(error, request, reply, logger);
   const app = fastify({
     ...TIMEOUTS_MS,
     bodyLimit: BODY_LIMIT,
@@ -92,12 +92,12 @@ function sendProblem(
   error: Error,
   request: FastifyRequest,
   reply: FastifyReply,
-  log: LogTarget | undefined,
+  logger: Logger | undefined,
 ): void {
   const { problem, isUnexpected } = toProblem(error, request.id);
   if (isUnexpected) {
     const { method, routeOptions } = request;
-    log?.error(
+    logger?.error(
       { err: redactError(error), requestId: request.id },
       `${method} ${routeOptions.url ?? ''} failed`,
     );

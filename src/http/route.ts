@@ -1,7 +1,7 @@
 import type { ResolvedHttpOptions } from '../config/http-options.js';
 import type { Metrics } from '../metrics/attach.js';
 import type { AuditDetails } from '../operations/audit.js';
-import type { LogTarget } from '../runtime/logger.js';
+import type { Logger } from '../domain/logger.js';
 import type { Scheduler } from '../scheduler.js';
 import type { Role } from './request-guards.js';
 import type { SchemaOf } from './schemas/schema.js';
@@ -11,7 +11,7 @@ export interface AppContext {
   scheduler: Scheduler;
   options: ResolvedHttpOptions;
   metrics: Metrics;
-  log: LogTarget | undefined;
+  logger: Logger | undefined;
   /** Returns a signal that is aborted from the moment the scheduler stops until it starts again. */
   stopping: () => AbortSignal;
 }

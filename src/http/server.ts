@@ -4,7 +4,7 @@ import { type HttpOptions, type ResolvedHttpOptions, resolveHttpOptions } from '
 import { ChronosError } from '../domain/errors.js';
 import type { LifecycleState } from '../domain/events.js';
 import { attachMetrics, type Metrics } from '../metrics/attach.js';
-import type { LogTarget } from '../runtime/logger.js';
+import type { Logger } from '../domain/logger.js';
 import { systemClock } from '../runtime/system-clock.js';
 import { waitAtMost } from '../runtime/waiting.js';
 import type { AnyScheduler, Scheduler } from '../scheduler.js';
@@ -18,7 +18,7 @@ export interface ServeOptions extends HttpOptions {
   /** The metrics behind `/metrics` and `/readyz`. Default: new metrics that count from this call. */
   metrics?: Metrics;
   /** Receives unexpected errors. Default: they are not logged. */
-  log?: LogTarget;
+  logger?: Logger;
 }
 
 /** A running HTTP server. */
@@ -34,7 +34,7 @@ export interface HttpServer {
 
 /** Serves health, metrics and the JSON API of a scheduler, started or not. */
 export async function serveHttp(scheduler: AnyScheduler, options: ServeOptions): Promise<HttpServer> {
-  const { metrics: shared, log, ...httpOptions } = options;
+  const { metrics: shared, logger, ...httpOptions } = options;
   const resolved = resolveHttpOptions(httpOptions);
   const metrics = shared ?? attachMetrics(scheduler);
   const stops = watchForStop(scheduler);
@@ -42,7 +42,7 @@ export async function serveHttp(scheduler: AnyScheduler, options: ServeOptions):
     scheduler: scheduler as Scheduler,
     options: resolved,
     metrics,
-    log,
+    logger,
     stopping: stops.signal,
   });
   const release = (): void => {

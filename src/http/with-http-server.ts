@@ -1,5 +1,5 @@
 import type { HttpOptions } from '../config/http-options.js';
-import type { LogTarget } from '../runtime/logger.js';
+import type { Logger } from '../domain/logger.js';
 import type { Scheduler } from '../scheduler.js';
 
 /**
@@ -9,12 +9,12 @@ import type { Scheduler } from '../scheduler.js';
 export async function withHttpServer<T>(
   scheduler: Scheduler,
   options: HttpOptions | undefined,
-  log: LogTarget,
+  log: Logger,
   work: () => Promise<T>,
 ): Promise<T> {
   if (options === undefined) return work();
   const { serveHttp } = await import('./server.js');
-  const server = await serveHttp(scheduler, { ...options, log });
+  const server = await serveHttp(scheduler, { ...options, logger: log });
   const { address, port } = server;
   log.info({ address, port }, `HTTP server listening at ${address}`);
   try {

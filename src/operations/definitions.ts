@@ -122,7 +122,10 @@ export interface ConfigurationView {
   version: string;
   workerId: string;
   /** Durations in milliseconds. */
-  options: Omit<ResolvedOptions, 'uri' | 'client' | 'connection' | 'clock' | 'taskHandlers' | 'workerId'>;
+  options: Omit<
+    ResolvedOptions,
+    'uri' | 'client' | 'connection' | 'clock' | 'logger' | 'taskHandlers' | 'workerId'
+  >;
   /** Task types with a handler in this process. */
   taskTypes: string[];
 }
@@ -133,6 +136,6 @@ export function toConfigurationView(
   workerId: string,
 ): ConfigurationView {
   const { uri: _uri, client: _client, connection: _connection, ...rest } = options;
-  const { clock: _clock, taskHandlers: _handlers, workerId: _workerId, ...shown } = rest;
+  const { clock: _clock, logger: _logger, taskHandlers: _handlers, workerId: _workerId, ...shown } = rest;
   return { version: VERSION, workerId, options: shown, taskTypes: registry.taskTypes.sort() };
 }

@@ -1,7 +1,8 @@
 import { type Logger, pino } from 'pino';
 import pretty from 'pino-pretty';
 import type { WorkerSettings } from '../config/environment.js';
-import { escapedJson, printable } from '../domain/text.js';
+import { escapedJson } from '../domain/text.js';
+import { formatLine } from '../runtime/logger.js';
 
 /** Commands that print their result to standard output log to standard error. */
 const DESCRIPTOR = { stdout: 1, stderr: 2 } as const;
@@ -29,14 +30,7 @@ export function createLogger(
     hideObject: true,
     ignore: 'pid,hostname',
     translateTime: 'SYS:HH:MM:ss.l',
-    messageFormat: formatLine,
+    messageFormat: ({ msg, ...fields }) => formatLine(String(msg), fields),
   });
   return pino({ level: logLevel, serializers }, stream);
-}
-
-/** Stored values and error messages may contain control characters, so the line is made printable. */
-function formatLine({ msg, err, jobId }: Record<string, unknown>): string {
-  const reason = (err as { message?: unknown } | undefined)?.message;
-  const error = typeof reason === 'string' && reason !== '' ? `: ${reason}` : '';
-  return printable(`${String(msg)}${error}${typeof jobId === 'string' ? `  [${jobId}]` : ''}`);
 }

@@ -2,7 +2,7 @@ import type { WorkerSettings } from '../config/environment.js';
 import type { PassOptions } from '../config/method-options.js';
 import { withHttpServer } from '../http/with-http-server.js';
 import type { PassReport } from '../lifecycle/pass.js';
-import { attachLogger, type LogTarget } from '../runtime/logger.js';
+import type { Logger } from '../domain/logger.js';
 import { monotonic } from '../runtime/system-clock.js';
 import { Scheduler } from '../scheduler.js';
 import { EXIT } from './exit.js';
@@ -13,10 +13,9 @@ import { loadHandlers } from './load-handlers.js';
 /** Two signals closer together than this count as one: npm and the terminal may both forward the same Ctrl-C. */
 const SAME_SIGNAL_MS = 500;
 
-/** Creates a scheduler, attaches the logger and loads the handlers. Does not start it. */
-export async function openWorker(settings: WorkerSettings, log: LogTarget): Promise<Scheduler> {
-  const scheduler = new Scheduler(settings.options);
-  attachLogger(scheduler, log);
+/** Creates a scheduler and loads its handlers. Does not start it. */
+export async function openWorker(settings: WorkerSettings, log: Logger): Promise<Scheduler> {
+  const scheduler = new Scheduler({ ...settings.options, logger: log });
   if (settings.handlers === undefined)
     log.warn({}, 'HANDLERS is not set: this worker has no handlers and only sweeps and prunes');
   else await loadHandlers(scheduler, settings.handlers);
@@ -25,7 +24,7 @@ export async function openWorker(settings: WorkerSettings, log: LogTarget): Prom
 }
 
 /** Runs until a signal stops it. */
-export async function work(scheduler: Scheduler, { http }: WorkerSettings, log: LogTarget): Promise<number> {
+export async function work(scheduler: Scheduler, { http }: WorkerSettings, log: Logger): Promise<number> {
   const { left } = await withHttpServer(scheduler, http, log, () => {
     exitOnSecondSignal(log);
     return scheduler.forever();
@@ -39,7 +38,7 @@ export async function work(scheduler: Scheduler, { http }: WorkerSettings, log: 
 }
 
 /** One pass, for system cron. */
-export async function run(scheduler: Scheduler, _: WorkerSettings, log: LogTarget): Promise<number> {
+export async function run(scheduler: Scheduler, _: WorkerSettings, log: Logger): Promise<number> {
   const { entries, executed, failed } = await pass(scheduler, log);
   for (const { name, result, reason, jobId } of entries) {
     log.info({ name, result, reason, jobId }, `${name}: ${result}${reason === null ? '' : ` (${reason})`}`);
@@ -49,11 +48,7 @@ export async function run(scheduler: Scheduler, _: WorkerSettings, log: LogTarge
 }
 
 /** A pass at every tick, until a signal stops it. */
-export async function daemon(
-  scheduler: Scheduler,
-  settings: WorkerSettings,
-  log: LogTarget,
-): Promise<number> {
+export async function daemon(scheduler: Scheduler, settings: WorkerSettings, log: Logger): Promise<number> {
   exitOnSecondSignal(log);
   const { ticks, overruns, reason } = await scheduler.daemon(settings.daemon);
   log.info({ ticks, overruns, reason }, `daemon ended after ${ticks} ticks, ${overruns} of them overran`);
@@ -63,7 +58,7 @@ export async function daemon(
 /** One pass, then closes the scheduler. After a signal, running jobs may finish and no more are started. */
 export async function pass(
   scheduler: Scheduler,
-  log: LogTarget,
+  log: Logger,
   options: PassOptions = {},
 ): Promise<PassReport> {
   exitOnSecondSignal(log);
@@ -81,7 +76,7 @@ export async function pass(
  * The first signal stops gracefully (the caller listens for it); a second one ends the process immediately. Call this
  * right before the caller starts to listen: once any listener exists, a signal no longer ends the process by itself.
  */
-function exitOnSecondSignal(log: LogTarget): void {
+function exitOnSecondSignal(log: Logger): void {
   let firstAt: number | undefined;
   const onSignal = (signal: string): void => {
     const now = monotonic();

@@ -3,7 +3,7 @@ import mongoose, { type Connection } from 'mongoose';
 import {
   type AnyPayloads,
   type AnyScheduler,
-  attachLogger,
+  type Logger,
   Scheduler,
   type SchedulerOptions,
 } from '../../src/index.js';
@@ -33,6 +33,13 @@ export const SHORT_INTERVALS = {
   // Long enough that most tests end before the first renewal, for which the renewal thread would have to connect.
   lockTimeout: '20s',
 } as const;
+
+/** Tests cause failures on purpose, so they log nothing, unless CHRONOS_TEST_LOG is set. */
+function testLogger(): Logger | false {
+  if (!process.env['CHRONOS_TEST_LOG']) return false;
+  const write = (fields: object, message: string): void => console.log(message, fields);
+  return { debug: write, info: write, warn: write, error: write };
+}
 
 let prepared: Promise<string> | undefined;
 let dropped: Promise<unknown> = Promise.resolve();
@@ -88,12 +95,8 @@ export class TestDatabase {
   scheduler<P extends object = AnyPayloads>(options: Partial<SchedulerOptions> = {}): Scheduler<P> {
     const isGiven = options.client !== undefined || options.connection !== undefined;
     const own = isGiven ? {} : { uri: this.uri };
-    const scheduler = new Scheduler<P>({ ...own, ...SHORT_INTERVALS, ...options } as SchedulerOptions);
-    if (process.env['CHRONOS_TEST_LOG']) {
-      const line = (fields: object, message: string): void =>
-        console.log(scheduler.workerId, message, fields);
-      attachLogger(scheduler, { debug: line, info: line, warn: line, error: line });
-    }
+    const given = { ...own, ...SHORT_INTERVALS, logger: testLogger(), ...options };
+    const scheduler = new Scheduler<P>(given as SchedulerOptions);
     this.#schedulers.push(scheduler);
     return scheduler;
   }

@@ -139,8 +139,8 @@ describe('health over HTTP', () => {
       const scheduler = database.scheduler({ ...withoutRenewalThread, uri: throughProxy() });
       const told: string[] = [];
       const tell = (_: object, message: string): unknown => told.push(message);
-      const log = { debug: tell, info: tell, warn: tell, error: tell };
-      const server = await serveHttp(scheduler, { port: 0, token: 'a-token-to-operate-with', log });
+      const logger = { debug: tell, info: tell, warn: tell, error: tell };
+      const server = await serveHttp(scheduler, { port: 0, token: 'a-token-to-operate-with', logger });
       try {
         await scheduler.start();
         await proxy.cut();

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { type HttpServer, serveHttp } from '../../../src/http/server.js';
-import type { LogTarget, Scheduler } from '../../../src/index.js';
+import type { Logger, Scheduler } from '../../../src/index.js';
 import { ApiClient, type Call, type Operation } from '../../support/api-client.js';
 import { withoutRenewalThread } from '../../support/manual-scheduler.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
@@ -36,9 +36,9 @@ describe('hostile requests', () => {
   beforeEach(async () => {
     errors.length = 0;
     const quiet = (): void => undefined;
-    const log: LogTarget = { debug: quiet, info: quiet, warn: quiet, error: (fields) => errors.push(fields) };
+    const logger: Logger = { debug: quiet, info: quiet, warn: quiet, error: (fields) => errors.push(fields) };
     scheduler = database.scheduler(withoutRenewalThread);
-    server = await serveHttp(scheduler, { port: 0, token: TOKEN, log });
+    server = await serveHttp(scheduler, { port: 0, token: TOKEN, logger });
     api = await ApiClient.open(server.address, TOKEN);
     await scheduler.dispatch('works', { a: 1 }, { delay: '1h', key: 'bystander' });
   });

@@ -148,7 +148,7 @@ describe('the lifecycle of a scheduler', () => {
     const uri = new URL(database.uri);
     uri.username = 'root';
     uri.password = 'secret';
-    const scheduler = new Scheduler({ uri: uri.href, ...withoutRenewalThread });
+    const scheduler = new Scheduler({ uri: uri.href, ...withoutRenewalThread, logger: false });
     const changes = recordEvents(scheduler, 'worker:state');
     await assert.rejects(scheduler.start(), (error: Error) => {
       assert.equal((error as { code?: string }).code, 'MONGODB_UNREACHABLE');
@@ -179,7 +179,7 @@ describe('the lifecycle of a scheduler', () => {
 
     it('retries with backoff and reports every attempt [F8] [Y9]', async () => {
       const uri = `mongodb://127.0.0.1:${port}/chronos?directConnection=true`;
-      const scheduler = new Scheduler({ uri, connectTimeout: '1h', ...withoutRenewalThread });
+      const scheduler = new Scheduler({ uri, connectTimeout: '1h', ...withoutRenewalThread, logger: false });
       const trouble = nextEvent(scheduler, 'worker:error');
       const starting = scheduler.start().catch((error: unknown) => error as Error);
       const { operation, failures, retryIn } = await trouble;

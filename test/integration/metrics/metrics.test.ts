@@ -238,7 +238,12 @@ describe('metrics of a worker without a primary', () => {
 
   beforeEach(async () => {
     mongod = await startMongod();
-    scheduler = new Scheduler({ uri: mongod.uri, ...SHORT_INTERVALS, ...withoutRenewalThread });
+    scheduler = new Scheduler({
+      uri: mongod.uri,
+      ...SHORT_INTERVALS,
+      ...withoutRenewalThread,
+      logger: false,
+    });
     metrics = attachMetrics(scheduler);
   });
 

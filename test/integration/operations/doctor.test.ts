@@ -193,7 +193,7 @@ describe('doctor', () => {
 
   it('reports that a standalone server has no change streams [B18]', async () => {
     const mongod = await startMongod({ replicaSet: false });
-    const scheduler = new Scheduler({ uri: mongod.uri });
+    const scheduler = new Scheduler({ uri: mongod.uri, logger: false });
     try {
       await scheduler.install();
       const found = await problems(scheduler);

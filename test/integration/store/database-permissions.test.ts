@@ -33,6 +33,7 @@ describe('database roles', () => {
       uri: uris[role] ?? '',
       ...SHORT_INTERVALS,
       lockTimeout: '2s',
+      logger: false,
       ...options,
     });
     schedulers.push(scheduler);

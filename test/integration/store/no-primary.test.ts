@@ -30,7 +30,7 @@ describe('a replica set without a primary', () => {
 
   beforeEach(async () => {
     mongod = await startMongod();
-    scheduler = new Scheduler({ uri: mongod.uri, ...SHORT_INTERVALS, lockTimeout: '60s' });
+    scheduler = new Scheduler({ uri: mongod.uri, ...SHORT_INTERVALS, lockTimeout: '60s', logger: false });
   });
 
   afterEach(async () => {

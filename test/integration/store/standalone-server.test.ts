@@ -19,7 +19,9 @@ describe('a standalone server without change streams', () => {
   after(() => mongod.stop());
 
   beforeEach(async () => {
-    const options: SchedulerOptions = { uri: mongod.uri, ...SHORT_INTERVALS, ...withoutRenewalThread };
+    const options: SchedulerOptions = {
+      ...{ uri: mongod.uri, ...SHORT_INTERVALS, ...withoutRenewalThread, logger: false },
+    };
     [worker, other] = [new Scheduler(options), new Scheduler(options)];
     errors = recordEvents(worker, 'worker:error');
     worker.registerHandler('work', () => 'done');
@@ -52,7 +54,11 @@ describe('a standalone server without change streams', () => {
   });
 
   it('a connection string with a replica set fails with an error that says so', async () => {
-    const scheduler = new Scheduler({ uri: `${mongod.uri}?replicaSet=rs0`, connectTimeout: '500ms' });
+    const scheduler = new Scheduler({
+      uri: `${mongod.uri}?replicaSet=rs0`,
+      connectTimeout: '500ms',
+      logger: false,
+    });
     await assert.rejects(scheduler.getJob('any'), {
       code: 'MONGODB_UNREACHABLE',
       message: /answer are not members of the replica set 'rs0'\. Correct replicaSet .*, or leave it out/,
@@ -60,7 +66,11 @@ describe('a standalone server without change streams', () => {
   });
 
   it('an invalid connection string fails without a retry', async () => {
-    const scheduler = new Scheduler({ uri: `${mongod.uri}?replicaset=rs0&bogus=1`, connectTimeout: '10s' });
+    const scheduler = new Scheduler({
+      uri: `${mongod.uri}?replicaset=rs0&bogus=1`,
+      connectTimeout: '10s',
+      logger: false,
+    });
     await assert.rejects(scheduler.getJob('any'), {
       code: 'INVALID_OPTIONS',
       message: /connection string is invalid: .*bogus is not supported\. Correct it/,

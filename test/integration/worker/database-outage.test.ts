@@ -21,7 +21,13 @@ describe('a worker during a MongoDB outage', () => {
 
   const uri = (): string => `mongodb://127.0.0.1:${port}/chronos?replicaSet=chronos`;
   const create = (options: Partial<SchedulerOptions> = {}): Scheduler =>
-    (scheduler = new Scheduler({ uri: uri(), ...SHORT_INTERVALS, lockTimeout: '10s', ...options }));
+    (scheduler = new Scheduler({
+      uri: uri(),
+      ...SHORT_INTERVALS,
+      lockTimeout: '10s',
+      logger: false,
+      ...options,
+    }));
 
   async function startServer(): Promise<void> {
     mongod = await startMongod({ dataPath: folder, port });
@@ -118,6 +124,7 @@ describe('a worker during a MongoDB outage', () => {
       ...SHORT_INTERVALS,
       lockTimeout: '20s',
       concurrency: 4,
+      logger: false,
     }));
     worker.registerHandler('step', () => undefined);
     await worker.start();

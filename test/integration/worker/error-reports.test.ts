@@ -115,12 +115,16 @@ describe('a worker with database errors', () => {
   it('runs jobs while heartbeats fail [Y9]', async () => {
     const { scheduler } = await startWorker();
     const recovered = nextEvent(scheduler, 'worker:recovered', ({ operation }) => operation === 'heartbeat');
-    await withFailPoint(database, { commands: ['update'], collection: 'workers', how: 'error' }, async () => {
-      await nextError(scheduler, 'heartbeat');
-      const complete = nextEvent(scheduler, 'job:complete');
-      await scheduler.dispatch('work');
-      await complete;
-    });
+    await withFailPoint(
+      database,
+      { commands: ['findAndModify'], collection: 'workers', how: 'error' },
+      async () => {
+        await nextError(scheduler, 'heartbeat');
+        const complete = nextEvent(scheduler, 'job:complete');
+        await scheduler.dispatch('work');
+        await complete;
+      },
+    );
     await recovered;
   });
 

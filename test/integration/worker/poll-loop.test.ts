@@ -18,7 +18,7 @@ describe('the poll loop', () => {
 
   it('finds jobs of other processes at the poll interval, 5 s by default, without a change stream [C1]', async () => {
     const clock = new ManualClock();
-    const worker = new Scheduler({ uri: database.uri, clock });
+    const worker = new Scheduler({ uri: database.uri, clock, logger: false });
     try {
       worker.registerHandler('work', () => undefined);
       /** Resolves when the next round has ended and the loop sleeps. */
@@ -76,7 +76,7 @@ describe('the poll loop', () => {
   }
 
   it('runs five handlers at once by default [C1]', async () => {
-    const scheduler = new Scheduler({ uri: database.uri, ...withoutRenewalThread });
+    const scheduler = new Scheduler({ uri: database.uri, ...withoutRenewalThread, logger: false });
     try {
       const release = signal();
       let started = 0;

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { EventName, SchedulerEvents } from '../../../src/domain/events.js';
+import type { Logger } from '../../../src/domain/logger.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
-import { attachLogger, type LogTarget } from '../../../src/runtime/logger.js';
+import { attachLogger } from '../../../src/runtime/logger.js';
 
 const job = { jobId: 'a', taskType: 'emails' };
 const attempt = { ...job, queue: 'default', attempt: 2, fence: 3 };
@@ -79,7 +80,7 @@ describe('attachLogger', () => {
     lines = [];
     const write = (level: string) => (fields: object, message: string) =>
       void lines.push({ fields, line: `${level}: ${message}` });
-    const log: LogTarget = {
+    const log: Logger = {
       debug: write('debug'),
       info: write('info'),
       warn: write('warn'),
@@ -163,5 +164,123 @@ describe('attachLogger', () => {
         'warn: emails recovered: the lock of its worker expired; it is now SCHEDULED',
       ],
     );
+  });
+
+  it('writes nothing if logging is off', () => {
+    const silent = new EventBus('worker');
+    attachLogger(silent, false);
+    const written = withConsole(() => silent.emit('worker:state', { ...EVENTS['worker:state'], error }));
+    assert.deepEqual(written, []);
+  });
+});
+
+/** What `action` writes with `console.warn` and `console.error`. */
+function withConsole(action: () => void): { level: string; text: string }[] {
+  const written: { level: string; text: string }[] = [];
+  const original = { ...console };
+  for (const level of ['debug', 'info', 'log', 'warn', 'error'] as const)
+    console[level] = (...args: unknown[]) => void written.push({ level, text: args.join(' ') });
+  try {
+    action();
+    return written;
+  } finally {
+    Object.assign(console, original);
+  }
+}
+
+describe('the console as logger', () => {
+  for (const [title, logger] of [
+    ['by default', undefined],
+    ['if it is passed', console],
+  ] as const) {
+    it(`gets readable lines of level warn and above ${title}`, () => {
+      const bus = new EventBus('worker');
+      attachLogger(bus, logger);
+      const written = withConsole(() => {
+        for (const name of Object.keys(EVENTS) as EventName[]) bus.emit(name, EVENTS[name]);
+      });
+      const expected = Object.values(LINES).filter((line) => /^(warn|error):/.test(line));
+      assert.equal(written.length, expected.length);
+      for (const { level, text } of written) {
+        const [line = ''] = text.split('\n');
+        const match = expected.find((one) => line.startsWith(`chronos: ${one.slice(one.indexOf(' ') + 1)}`));
+        assert.ok(match?.startsWith(level), `${level} ${line}`);
+      }
+    });
+  }
+
+  it('gets one line for an attempt that is retried, with the error and the id of the job', () => {
+    const bus = new EventBus('worker');
+    attachLogger(bus, undefined);
+    const failed = {
+      ...EVENTS['job:failed'],
+      error: new Error('no route to mongodb://ada:secret@host\n\u001b[2J'),
+    };
+    assert.deepEqual(
+      withConsole(() => bus.emit('job:failed', failed)),
+      [
+        {
+          level: 'warn',
+          text: 'chronos: emails failed (attempt 2), next attempt at 2026-01-01T00:00:00.000Z: no route to mongodb://***@host\\n\\x1b[2J  [a]',
+        },
+      ],
+    );
+  });
+
+  it('gets the stack of an error only if the job failed for good', () => {
+    const bus = new EventBus('worker');
+    attachLogger(bus, undefined);
+    const [written] = withConsole(() =>
+      bus.emit('job:failed', { ...EVENTS['job:failed'], willRetry: false, nextRunAt: null }),
+    );
+    const [line, ...frames] = written?.text.split('\n') ?? [];
+    assert.equal(line, 'chronos: emails failed for good (attempt 2): boom  [a]');
+    assert.match(frames[0] ?? '', /^ {4}at .*logger\.test\.ts/);
+  });
+
+  it('has no listeners of events that are not shown, so that they cost nothing', () => {
+    const names: string[] = [];
+    attachLogger({ on: (name) => names.push(name) }, undefined);
+    assert.ok(!names.includes('job:start') && !names.includes('job:complete'), names.join());
+    assert.ok(names.includes('job:failed'));
+  });
+});
+
+describe('a logger that fails', () => {
+  const fails = (how: () => unknown): Logger => {
+    const write = how as () => void;
+    return { debug: write, info: write, warn: write, error: write };
+  };
+  const THROWS = (): never => {
+    throw new Error('disk full');
+  };
+
+  it('is reported once, and affects neither the worker nor other listeners', () => {
+    const bus = new EventBus('worker');
+    attachLogger(bus, fails(THROWS));
+    const [started, errors]: [unknown[], unknown[]] = [[], []];
+    bus.on('job:start', (event) => started.push(event));
+    bus.on('listener:error', (event) => errors.push(event));
+    const written = withConsole(() => {
+      for (let index = 0; index < 3; index++) bus.emit('job:start', EVENTS['job:start']);
+    });
+    assert.deepEqual([started.length, errors], [3, []]);
+    assert.equal(written.length, 1);
+    assert.match(written[0]?.text ?? '', /^chronos: the logger threw an error.*: disk full/);
+  });
+
+  it('may be asynchronous: a rejection is not unhandled', async () => {
+    const bus = new EventBus('worker');
+    attachLogger(
+      bus,
+      fails(() => Promise.reject(new Error('disk full'))),
+    );
+    const { error: original } = console;
+    const text = await new Promise<string>((resolve) => {
+      console.error = resolve;
+      bus.emit('job:start', EVENTS['job:start']);
+    });
+    console.error = original;
+    assert.match(text, /disk full/);
   });
 });
