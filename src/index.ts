@@ -105,7 +105,14 @@ export type {
   PageOptions,
 } from './config/query-options.js';
 export type { AuditView } from './operations/audit.js';
-export type { BulkAction, BulkChange, BulkOptions, BulkProgress } from './operations/bulk.js';
+export type {
+  BulkAction,
+  BulkChange,
+  BulkOptions,
+  BulkProgress,
+  CountedAction,
+  EmptiedQueue,
+} from './operations/bulk.js';
 export type { ConfigurationView, DefinitionView, ScheduleDifference } from './operations/definitions.js';
 export type { Finding } from './operations/doctor/doctor.js';
 export type { Explanation } from './operations/explain/explain.js';

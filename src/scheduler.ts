@@ -286,6 +286,14 @@ export class Scheduler<M extends object = DefaultTasks> {
     return (await this.#lifecycle.connect()).jobs.unhold(jobId);
   }
 
+  /**
+   * Deletes a finished job and the rows of its attempts; its key is free again. The job of a schedule is refused until
+   * an hour after it finished, because it prevents a second job for the same occurrence.
+   */
+  async delete(jobId: string): Promise<JobChange> {
+    return (await this.#lifecycle.connect()).jobs.delete(jobId);
+  }
+
   /** Changes when a job is due, unless a worker has claimed it. */
   async reschedule(jobId: string, when: RescheduleOptions): Promise<JobChange> {
     return (await this.#lifecycle.connect()).jobs.reschedule(jobId, when);

@@ -7,17 +7,21 @@ import {
 import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
 import { assertJobId, assertReason } from '../domain/identifiers.js';
-import type { FinishedStatus } from '../domain/job/job.js';
+import type { FinishedStatus, JobDocument } from '../domain/job/job.js';
 import { resultOf } from '../domain/job/result.js';
 import type { EventBus } from '../runtime/event-bus.js';
-import type { JobChange } from '../store/jobs/change.js';
+import type { CancelResult, JobChange } from '../store/jobs/change.js';
 import type { Store } from '../store/store.js';
 import type { WorkerEngine } from '../worker/engine.js';
 import { type ExecutionView, type JobView, toExecutionView, toJobView } from './job-views.js';
 import type { JobWaiter } from './job-waiter.js';
 
 interface JobActionsDeps {
-  store: Pick<Store, 'cancel' | 'findExecutions' | 'findJob' | 'hold' | 'reschedule' | 'retry' | 'unhold'>;
+  store: Pick<
+    Store,
+    | ('cancel' | 'cancelUnclaimed' | 'deleteJob' | 'findExecutions' | 'findJob' | 'hold' | 'reschedule')
+    | ('retry' | 'unhold')
+  >;
   clock: Clock;
   events: EventBus;
   engine: Pick<WorkerEngine, 'cancelLocal' | 'wake'>;
@@ -49,10 +53,22 @@ export class JobActions {
     assertJobId(jobId);
     assertReason(reason);
     const why = reason ?? null;
-    const { result, state, taskType } = await this.#deps.store.cancel(jobId, why, this.#deps.clock.now());
+    const change = await this.#deps.store.cancel(jobId, why, this.#deps.clock.now());
+    const { result } = change;
     if (result === 'changed' || result === 'requested') this.#deps.engine.cancelLocal(jobId, why);
-    if (taskType !== undefined) this.#deps.events.emit('job:cancelled', { jobId, taskType, reason: why });
-    return { result, state };
+    return this.#announceCancel(jobId, change, why);
+  }
+
+  /** Cancels a job that no worker has claimed since it was read; a job that runs is not affected. */
+  async cancelUnclaimed(job: Pick<JobDocument, '_id' | 'fence'>, reason: string): Promise<JobChange> {
+    const change = await this.#deps.store.cancelUnclaimed(job, reason, this.#deps.clock.now());
+    return this.#announceCancel(job._id, change, reason);
+  }
+
+  /** Deletes a finished job. */
+  async delete(jobId: string): Promise<JobChange> {
+    assertJobId(jobId);
+    return this.#deps.store.deleteJob(jobId, this.#deps.clock.now());
   }
 
   /** `from`: only if the job has one of these statuses. */
@@ -98,5 +114,14 @@ export class JobActions {
     assertJobId(jobId);
     const { timeout } = parseWaitOptions(options, 'result() options');
     return resultOf(await this.#deps.waiter.wait(jobId, timeout));
+  }
+
+  #announceCancel(
+    jobId: string,
+    { result, state, taskType }: CancelResult,
+    reason: string | null,
+  ): JobChange {
+    if (taskType !== undefined) this.#deps.events.emit('job:cancelled', { jobId, taskType, reason });
+    return { result, state };
   }
 }

@@ -6,12 +6,11 @@ import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/periodic-service.js';
 import type { Count } from '../store/jobs/counts.js';
+import { KEEP_OCCURRENCES_MS } from '../store/jobs/delete.js';
 import type { Prunable } from '../store/jobs/prune.js';
 import type { Store } from '../store/store.js';
 
 const BATCH = 5000;
-/** Jobs of schedules are kept at least this long: their ids prevent a second job for the same occurrence. */
-const KEEP_OCCURRENCES_MS = 3_600_000;
 
 /** Occurrences are kept longer than other jobs, and an outcome may be stored late. */
 const CHECK_AGAIN_MS = 2 * KEEP_OCCURRENCES_MS;

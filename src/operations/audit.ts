@@ -109,9 +109,11 @@ export async function withAudit<A>(options: AuditedChange<A>): Promise<{ result:
 }
 
 /** The audit details of a bulk change. */
-export function bulkCounts({ matched, changed, requested, refused }: BulkProgress): AuditDetails {
+export function bulkCounts(change: BulkProgress & { cancelled?: number }): AuditDetails {
+  const { matched, changed, requested, refused, cancelled } = change;
   const refusedTotal = Object.values(refused).reduce((total, count) => total + count, 0);
-  return { counts: { matched, changed, requested, refused: refusedTotal } };
+  const counts = { matched, changed, requested, refused: refusedTotal };
+  return { counts: cancelled === undefined ? counts : { ...counts, cancelled } };
 }
 
 /** A ChronosError is thrown as it is: it already explains the problem (no connection, an invalid id). */

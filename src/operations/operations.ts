@@ -18,7 +18,15 @@ import type { BackfillPreview } from '../schedules/stored/manual-runs.js';
 import type { Count } from '../store/jobs/counts.js';
 import { MAX_COUNTED } from '../store/query-limits.js';
 import { addAudit, type AuditView, listAudit } from './audit.js';
-import { type BulkAction, type BulkChange, type BulkOptions, changeMany, countAffected } from './bulk.js';
+import {
+  type BulkChange,
+  type BulkOptions,
+  changeMany,
+  countAffected,
+  type CountedAction,
+  type EmptiedQueue,
+  emptyQueue,
+} from './bulk.js';
 import {
   type ConfigurationView,
   type DefinitionView,
@@ -101,8 +109,11 @@ export class Operations {
     return showExecution((await this.#lifecycle.connect()).store, id);
   }
 
-  /** How many jobs match the filter (and, with an action, would be changed by it), up to ten thousand. */
-  async countMatching(filter: JobFilterOptions, action?: BulkAction): Promise<Count> {
+  /**
+   * How many jobs match the filter (and, with an action, would be changed by it), up to ten thousand.
+   * `countMatching({ queue }, 'empty')` counts what `emptyQueue(queue)` would remove.
+   */
+  async countMatching(filter: JobFilterOptions, action?: CountedAction): Promise<Count> {
     const components = await this.#lifecycle.connect();
     if (action !== undefined) return countAffected(components, action, filter, MAX_COUNTED);
     const { store, clock } = components;
@@ -132,6 +143,22 @@ export class Operations {
   /** Lets held jobs run when they are due. */
   async unholdJobs(filter: JobFilterOptions, options?: BulkOptions): Promise<BulkChange> {
     return changeMany(await this.#lifecycle.connect(), 'unhold', filter, options);
+  }
+
+  /**
+   * Deletes finished jobs and the rows of their attempts. Jobs of schedules that finished within the last hour do not
+   * match: they prevent a second job for the same occurrence.
+   */
+  async deleteJobs(filter: JobFilterOptions, options?: BulkOptions): Promise<BulkChange> {
+    return changeMany(await this.#lifecycle.connect(), 'delete', filter, options);
+  }
+
+  /**
+   * Deletes the jobs of a queue that no worker has claimed: waiting, delayed, retrying, held and blocked ones. Those of
+   * schedules are cancelled instead, so that their occurrences are not created again.
+   */
+  async emptyQueue(queue: string, options?: BulkOptions): Promise<EmptiedQueue> {
+    return emptyQueue(await this.#lifecycle.connect(), queue, options);
   }
 
   /** How many jobs `prune(olderThan)` would remove, each up to ten thousand. */

@@ -1,7 +1,17 @@
 import { watchChanges } from './change-stream.js';
-import * as change from './jobs/change.js';
+import {
+  cancel,
+  cancelUnclaimed,
+  findCancelRequests,
+  hold,
+  keepCancelled,
+  reschedule,
+  retry,
+  unhold,
+} from './jobs/change.js';
 import { claimBatch, claimOne, findClaimed, findDue } from './jobs/claim.js';
 import { countByQueue, countDue, countLater, estimateJobs, findBacklog } from './jobs/counts.js';
+import { deleteJob, deleteUnchanged } from './jobs/delete.js';
 import * as dueJobs from './jobs/due.js';
 import * as enqueue from './jobs/enqueue.js';
 import * as executions from './jobs/executions.js';
@@ -23,9 +33,10 @@ import * as system from './system.js';
 
 const OPERATIONS = {
   watchChanges,
-  ...change,
+  ...{ cancel, cancelUnclaimed, findCancelRequests, hold, keepCancelled, reschedule, retry, unhold },
   ...{ claimBatch, claimOne, findClaimed, findDue },
   ...{ countByQueue, countDue, countLater, estimateJobs, findBacklog },
+  ...{ deleteJob, deleteUnchanged },
   ...dueJobs,
   ...enqueue,
   ...executions,

@@ -41,7 +41,7 @@ export interface ResponseBody {
   next: string | null;
   job: { payload: unknown; held: { reason: string }; nextRunAt: string };
   matching: { count: number };
-  outcome: { changed: number };
+  outcome: { changed: number; cancelled: number };
   rule: { cron: string };
   paused: { by: string };
   nextRuns: string[];

@@ -1,5 +1,5 @@
 import type { CommandSpec } from '../command.js';
-import { changeCommands, deadRetry, reschedule } from './change-jobs.js';
+import { changeCommands, deadRetry, emptyQueue, reschedule } from './change-jobs.js';
 import { backfillCommand, scheduleChanges } from './change-schedules.js';
 import { definitionCommands } from './definitions.js';
 import { dev } from './dev.js';
@@ -16,7 +16,7 @@ import { workCommands } from './work.js';
 export const GROUPS: Readonly<Record<string, string>> = {
   jobs: 'List, explain and change jobs',
   schedules: 'List, change and trigger schedules',
-  queues: 'List queues',
+  queues: 'List and empty queues',
   workers: 'List worker processes',
   executions: 'List attempts of jobs',
   dead: 'List and retry failed jobs',
@@ -32,6 +32,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...jobCommands,
   ...changeCommands,
   reschedule,
+  emptyQueue,
   tail,
   deadList,
   deadRetry,

@@ -1,15 +1,17 @@
 import { dispatchShapes } from '../../config/dispatch-options.js';
+import type { JobFilterOptions } from '../../config/query-options.js';
 import { assertJobId } from '../../domain/identifiers.js';
+import { DELETE_RULE } from '../../domain/job/job.js';
 import { assertNever } from '../../domain/language.js';
-import { bulkCounts } from '../../operations/audit.js';
-import type { BulkAction, BulkChange, BulkOptions } from '../../operations/bulk.js';
+import { type AuditDetails, bulkCounts } from '../../operations/audit.js';
+import type { BulkAction, BulkChange, BulkOptions, CountedAction } from '../../operations/bulk.js';
 import { EXIT } from '../../process/exit.js';
 import type { Scheduler } from '../../scheduler.js';
 import type { JobChange } from '../../store/jobs/change.js';
 import { invalidArgument, option } from '../arguments.js';
 import { type CommandResult, type CommandSpec, message } from '../command.js';
 import type { Context } from '../context.js';
-import { counted, number } from '../terminal/format.js';
+import { counted, number, plural } from '../terminal/format.js';
 import { styled } from '../terminal/styled.js';
 import { table } from '../terminal/table.js';
 import { JOB_FILTER, jobFilter, STATE_FILTER, YES } from './filters.js';
@@ -48,6 +50,12 @@ const JOB_ACTIONS: readonly JobAction[] = [
     pastTense: 'unheld',
     takesReason: false,
   },
+  {
+    name: 'delete',
+    summary: 'Delete finished jobs, except jobs of schedules that finished within the last hour',
+    pastTense: 'deleted',
+    takesReason: false,
+  },
 ];
 
 const ALL = option('--all', 'all jobs, without a filter');
@@ -72,6 +80,10 @@ export const changeCommands: readonly CommandSpec[] = JOB_ACTIONS.map((action) =
       );
     }
     if (hasFilter) return changeMatching(context, action, `${action.name}Jobs`);
+    // Every other action can be undone by another one.
+    const question = `This will delete ${plural(context.args.positionals.length, 'job')}.`;
+    if (action.name === 'delete' && !(await context.confirm(question)))
+      return message({ action: action.name, changes: [], isAborted: true }, 'No change made.', EXIT.failure);
     return changeByIds(context, action.name, (scheduler, id) =>
       scheduler[action.name](id, context.args.text('reason')),
     );
@@ -129,7 +141,7 @@ async function changeByIds(
           { title: 'id', cell: ({ id }) => id, keep: true },
           {
             title: 'result',
-            cell: (change) => styled(isChanged(change) ? 'green' : 'yellow', describeChange(change)),
+            cell: (change) => styled(isChanged(change) ? 'green' : 'yellow', describeChange(change, action)),
           },
         ],
         changes,
@@ -143,14 +155,14 @@ function isChanged({ result }: JobChange): boolean {
   return result === 'changed' || result === 'requested';
 }
 
-function describeChange({ result, state }: JobChange): string {
+function describeChange({ result, state }: JobChange, action: BulkAction | 'reschedule'): string {
   switch (result) {
     case 'changed':
-      return `changed, now ${state ?? 'unknown'}`;
+      return state === null ? 'deleted' : `changed, now ${state}`;
     case 'requested':
       return 'running; its worker was asked to cancel it';
     case 'refused':
-      return `not changed: it is ${state ?? 'unknown'}`;
+      return `not changed: it is ${state ?? 'unknown'}${action === 'delete' ? ` (${DELETE_RULE})` : ''}`;
     case 'notFound':
       return 'not found';
     default:
@@ -163,13 +175,52 @@ async function changeMatching(
   { name, pastTense }: JobAction,
   auditAction: string,
 ): Promise<CommandResult> {
-  const operations = await context.operations();
   const filter = jobFilter(context.args);
-  const count = await operations.countMatching(filter, name);
-  if (count.count === 0) return message({ ...NO_CHANGE, action: name }, `No job to ${name}.`);
-  if (!(await context.confirm(`This will ${name} ${counted(count, 'job')}.`)))
-    return message({ ...NO_CHANGE, action: name, isAborted: true }, 'No change made.', EXIT.failure);
-  const bar = context.progress(name);
+  return changeCounted(context, {
+    ...{ action: name, verb: name, pastTense, auditAction, filter, counted: name },
+    details: { filter: { ...filter, ...(context.args.flag('all') && { all: 'true' }) } },
+    change: ({ operations }, options) => operations[`${name}Jobs`](filter, options),
+  });
+}
+
+export const emptyQueue: CommandSpec = {
+  name: 'queues empty',
+  summary:
+    'Delete the jobs of a queue that no worker has claimed; those of schedules are cancelled, so that they are not created again',
+  arguments: [{ name: '<queue>', help: 'name of the queue' }],
+  options: [option('--reason <text>', 'why; stored with the jobs that are cancelled'), YES],
+  examples: ['queues empty mail', 'queues empty mail --yes'],
+  run: (context) => {
+    const queue = context.args.first;
+    return changeCounted(context, {
+      ...{ action: 'empty', verb: 'remove', pastTense: 'removed', auditAction: 'emptyQueue' },
+      ...{ filter: { queue }, counted: 'empty', details: { target: queue } },
+      change: ({ operations }, options) => operations.emptyQueue(queue, options),
+    });
+  },
+};
+
+interface CountedChange {
+  /** In the result of `--json`. */
+  action: string;
+  verb: string;
+  pastTense: string;
+  auditAction: string;
+  filter: JobFilterOptions;
+  counted: CountedAction;
+  details: AuditDetails;
+  change: (scheduler: Scheduler, options: BulkOptions) => Promise<BulkChange & { cancelled?: number }>;
+}
+
+/** Counts the jobs, asks, and changes them. */
+async function changeCounted(context: Context, request: CountedChange): Promise<CommandResult> {
+  const { action, verb, pastTense, auditAction, details, change } = request;
+  const operations = await context.operations();
+  const count = await operations.countMatching(request.filter, request.counted);
+  if (count.count === 0) return message({ ...NO_CHANGE, action }, `No job to ${verb}.`);
+  if (!(await context.confirm(`This will ${verb} ${counted(count, 'job')}.`)))
+    return message({ ...NO_CHANGE, action, isAborted: true }, 'No change made.', EXIT.failure);
+  const bar = context.progress(verb);
   const options: BulkOptions = {
     ...context.args.pick('reason'),
     signal: context.signal,
@@ -177,13 +228,13 @@ async function changeMatching(
   };
   const result = await context.change({
     action: auditAction,
-    before: { filter: { ...filter, ...(context.args.flag('all') && { all: 'true' }) } },
-    change: (scheduler) => scheduler.operations[`${name}Jobs`](filter, options).finally(() => bar.end()),
+    before: details,
+    change: (scheduler) => change(scheduler, options).finally(() => bar.end()),
     after: bulkCounts,
   });
   const isComplete = !result.isAborted && Object.keys(result.refused).length === 0;
   return message(
-    { action: name, ...result },
+    { action, ...result },
     describe(result, pastTense),
     isComplete ? EXIT.success : EXIT.failure,
   );
@@ -191,14 +242,15 @@ async function changeMatching(
 
 const NO_CHANGE: BulkChange = { matched: 0, changed: 0, requested: 0, refused: {}, isAborted: false };
 
-function describe(result: BulkChange, pastTense: string): string {
-  const { changed, matched, requested, refused, isAborted } = result;
+function describe(result: BulkChange & { cancelled?: number }, pastTense: string): string {
+  const { changed, matched, requested, refused, isAborted, cancelled = 0 } = result;
   const unchanged = Object.entries(refused).map(([state, count]) => `${number(count)} ${state}`);
   return [
     `${number(changed)} of ${number(matched)} jobs ${pastTense}`,
     requested === 0
       ? ''
       : ` (${number(requested)} of them are running: their workers were asked to cancel them)`,
+    cancelled === 0 ? '' : ` (${number(cancelled)} of them belong to schedules and were cancelled)`,
     unchanged.length === 0 ? '' : `; not changed: ${unchanged.join(', ')}`,
     isAborted ? '; interrupted, run it again for the rest' : '',
     '.',

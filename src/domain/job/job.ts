@@ -1,6 +1,9 @@
 import type { StoredError } from '../errors.js';
 import type { RetryPolicy } from './backoff.js';
 
+/** In these statuses no worker owns the job, and it has not finished. */
+export const UNCLAIMED_STATUSES = ['PENDING', 'SCHEDULED'] as const;
+
 /** In these statuses a worker owns the job. */
 export const LOCKED_STATUSES = ['QUEUED', 'RUNNING'] as const;
 
@@ -9,10 +12,14 @@ export const FINISHED_STATUSES = ['COMPLETED', 'FAILED', 'CANCELLED'] as const;
 export type FinishedStatus = (typeof FINISHED_STATUSES)[number];
 
 /** Every status of a job. */
-export const JOB_STATUSES = ['PENDING', 'SCHEDULED', ...LOCKED_STATUSES, ...FINISHED_STATUSES] as const;
+export const JOB_STATUSES = [...UNCLAIMED_STATUSES, ...LOCKED_STATUSES, ...FINISHED_STATUSES] as const;
 
 /** The stored status of a job. */
 export type JobStatus = (typeof JOB_STATUSES)[number];
+
+/** Why a job is not deleted. */
+export const DELETE_RULE =
+  'only finished jobs can be deleted, and jobs of schedules not before an hour after they finished';
 
 export function isFinished(status: JobStatus): status is FinishedStatus {
   return (FINISHED_STATUSES as readonly JobStatus[]).includes(status);

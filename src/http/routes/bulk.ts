@@ -1,11 +1,21 @@
 import type { JobFilterOptions } from '../../config/query-options.js';
 import { ChronosError } from '../../domain/errors.js';
 import { type AuditDetails, bulkCounts } from '../../operations/audit.js';
-import type { BulkAction } from '../../operations/bulk.js';
+import type { BulkAction, BulkOptions } from '../../operations/bulk.js';
 import type { Operations } from '../../operations/operations.js';
 import type { Count } from '../../store/jobs/counts.js';
 import { type CallContext, route, type Route, type RouteInput } from '../route.js';
-import { bulkBody, type BulkRequest, bulkResult, type BulkResult, deadBody } from '../schemas/jobs.js';
+import {
+  bulkBody,
+  type BulkRequest,
+  bulkResult,
+  type BulkResult,
+  type ConfirmedRequest,
+  deadBody,
+  emptyBody,
+  emptyResult,
+  queueParams,
+} from '../schemas/jobs.js';
 
 /** When the time is up, the response contains what was changed so far. */
 const TIMEOUT_MS = 30_000;
@@ -21,6 +31,10 @@ export const bulkRoutes: readonly Route[] = [
   bulk('cancel', 'Cancel all matching jobs'),
   bulk('hold', 'Keep all matching waiting jobs from running'),
   bulk('unhold', 'Let all matching held jobs run again'),
+  bulk(
+    'delete',
+    'Delete all matching finished jobs, except jobs of schedules that finished within the last hour',
+  ),
   route('POST /dead/retry', {
     ...COMMON,
     operationId: 'retryDead',
@@ -28,6 +42,26 @@ export const bulkRoutes: readonly Route[] = [
     body: deadBody,
     handle: ({ operations }, { body }, context) =>
       change(operations, 'retry', body, context, { state: 'failed' }),
+  }),
+  route('POST /queues/{queue}/empty', {
+    operationId: 'emptyQueue',
+    summary:
+      'Delete the jobs of a queue that no worker has claimed; those of schedules are cancelled, so that they are not created again',
+    params: queueParams,
+    body: emptyBody,
+    response: emptyResult,
+    problems: [409],
+    audit: {
+      before: ({ params: { queue }, body }) => (body.dryRun === true ? undefined : { target: queue }),
+      after: ({ outcome }) => (outcome === null ? {} : bulkCounts(outcome)),
+    },
+    handle: ({ operations }, { params: { queue }, body }, context) =>
+      confirmed(
+        body,
+        () => operations.countMatching({ queue }, 'empty'),
+        (options) => operations.emptyQueue(queue, options),
+        context,
+      ),
   }),
 ];
 
@@ -45,8 +79,8 @@ function bulk(action: BulkAction, summary: string): Route {
 async function change(
   operations: Operations,
   action: BulkAction,
-  { filter: clientFilter = {}, all = false, dryRun = false, expected, reason }: BulkRequest<JobFilterOptions>,
-  { withSignal }: CallContext,
+  { filter: clientFilter = {}, all = false, ...request }: BulkRequest<JobFilterOptions>,
+  context: CallContext,
   fixedFilter: JobFilterOptions = {},
 ): Promise<BulkResult> {
   if (Object.keys(clientFilter).length === 0 && !all) {
@@ -56,11 +90,26 @@ async function change(
     );
   }
   const filter = { ...clientFilter, ...fixedFilter };
-  const matching = await operations.countMatching(filter, action);
+  return confirmed(
+    request,
+    () => operations.countMatching(filter, action),
+    (options) => operations[`${action}Jobs` as const](filter, options),
+    context,
+  );
+}
+
+/** Counts first. Makes no change for a dry run, or if more jobs match than expected. */
+async function confirmed<R>(
+  { dryRun = false, expected, reason }: ConfirmedRequest,
+  count: () => Promise<Count>,
+  makeChange: (options: BulkOptions) => Promise<R>,
+  { withSignal }: CallContext,
+): Promise<{ matching: Count; outcome: R | null }> {
+  const matching = await count();
   if (dryRun) return { matching, outcome: null };
   if (expected !== undefined) assertExpected(matching, expected);
   const outcome = await withSignal(TIMEOUT_MS, (signal) =>
-    operations[`${action}Jobs` as const](filter, { ...(reason !== undefined && { reason }), signal }),
+    makeChange({ ...(reason !== undefined && { reason }), signal }),
   );
   return { matching, outcome };
 }

@@ -1,4 +1,5 @@
 import { ChronosError } from '../../domain/errors.js';
+import { DELETE_RULE } from '../../domain/job/job.js';
 import type { BulkAction } from '../../operations/bulk.js';
 import type { Scheduler } from '../../scheduler.js';
 import type { JobChange } from '../../store/jobs/change.js';
@@ -16,7 +17,10 @@ interface JobAction<B> {
 }
 
 /** A route that changes one job. */
-function jobAction<B>(name: BulkAction | 'reschedule', { summary, body, run, rule }: JobAction<B>): Route {
+function jobAction<B>(
+  name: Exclude<BulkAction, 'delete'> | 'reschedule',
+  { summary, body, run, rule }: JobAction<B>,
+): Route {
   return route(`POST /jobs/{id}/${name}`, {
     operationId: `${name}Job`,
     summary,
@@ -102,6 +106,21 @@ export const jobRoutes: readonly Route[] = [
     body: schemas.rescheduleBody,
     run: (scheduler, id, when) => scheduler.reschedule(id, when),
     rule: 'only jobs that no worker has claimed can be rescheduled',
+  }),
+  route('DELETE /jobs/{id}', {
+    operationId: 'deleteJob',
+    summary: 'Delete a finished job and its attempts',
+    params: schemas.jobParams,
+    response: schemas.deletedJob,
+    problems: [404, 409],
+    audit: { before: ({ params: { id } }) => ({ target: id }) },
+    handle: async (scheduler, { params: { id } }) => {
+      const { result, state } = await scheduler.delete(id);
+      if (result === 'notFound') return throwNotFound(id);
+      if (result === 'refused')
+        throw new ChronosError('WRONG_STATE', `job '${id}' is ${state ?? 'unknown'}: ${DELETE_RULE}`);
+      return { id };
+    },
   }),
   route('GET /dead', {
     operationId: 'listDead',

@@ -21,7 +21,7 @@ import type {
   JobSummary,
   JobView,
 } from '../../jobs/job-views.js';
-import type { BulkChange } from '../../operations/bulk.js';
+import type { BulkChange, EmptiedQueue } from '../../operations/bulk.js';
 import type { Explanation } from '../../operations/explain/explain.js';
 import type { DeadFilter } from '../../operations/operations.js';
 import type { Count } from '../../store/jobs/counts.js';
@@ -121,21 +121,29 @@ export const deadQuery: s.SchemaOf<DeadFilter & PageOptions> = v.object({
   ...pageShapes,
 }).schema;
 
-export interface BulkRequest<F> {
-  filter?: F;
-  all?: boolean;
+/** A change that a client can count first. */
+export interface ConfirmedRequest {
   expected?: number;
   dryRun?: boolean;
   reason?: string;
 }
 
-const bulkShapes = {
-  all: v.described(v.flag, 'required without a filter: true confirms that the action applies to every job'),
+export interface BulkRequest<F> extends ConfirmedRequest {
+  filter?: F;
+  all?: boolean;
+}
+
+const confirmShapes = {
   expected: v.described(
     v.integer(0, 10_000),
     'how many jobs a dry run found; if more match now, nothing is changed',
   ),
   dryRun: v.described(v.flag, 'true: only count the jobs that would be changed'),
+};
+
+const bulkShapes = {
+  all: v.described(v.flag, 'required without a filter: true confirms that the action applies to every job'),
+  ...confirmShapes,
 };
 
 export const bulkBody: s.SchemaOf<BulkRequest<JobFilterOptions>> = v.object({
@@ -154,14 +162,34 @@ export interface BulkResult {
   outcome: BulkChange | null;
 }
 
+const bulkOutcome = {
+  matched: s.number(),
+  changed: s.number(),
+  requested: s.number('how many of the changed jobs are running: their workers were asked to cancel them'),
+  refused: s.dictionary(s.number()),
+  isAborted: s.boolean('true: the time limit was reached; send the same request again to change the rest'),
+};
+
 export const bulkResult = s.response<BulkResult>({
   matching: s.count,
-  outcome: s.nullableObject<BulkChange | null>({
-    matched: s.number(),
-    changed: s.number(),
-    requested: s.number('how many of the changed jobs are running: their workers were asked to cancel them'),
-    refused: s.dictionary(s.number()),
-    isAborted: s.boolean('true: the time limit was reached; send the same request again to change the rest'),
+  outcome: s.nullableObject<BulkChange | null>(bulkOutcome),
+});
+
+export const queueParams: s.SchemaOf<{ queue: string }> = {
+  ...v.object({ queue: v.described(v.name, 'name of a queue, percent-encoded') }).schema,
+  required: ['queue'],
+};
+
+export const emptyBody: s.SchemaOf<ConfirmedRequest> = v.object({
+  ...confirmShapes,
+  reason: v.described(reasonShape, 'stored with the jobs that are cancelled'),
+}).schema;
+
+export const emptyResult = s.response<{ matching: Count; outcome: EmptiedQueue | null }>({
+  matching: s.count,
+  outcome: s.nullableObject<EmptiedQueue | null>({
+    ...bulkOutcome,
+    cancelled: s.number('how many of the changed jobs belong to schedules: they were cancelled, not deleted'),
   }),
 });
 
@@ -202,3 +230,5 @@ export const changedJob = s.response<ChangedJob>({
   result: s.enumOf('changed', 'requested'),
   state: s.state,
 });
+
+export const deletedJob = s.response<{ id: string }>({ id: s.string() });

@@ -1,10 +1,11 @@
+import type { mongo } from 'mongoose';
 import {
   type FinishedStatus,
   type Hold,
   isFinished,
   type JobDocument,
-  type JobStatus,
   keptUntil,
+  UNCLAIMED_STATUSES,
 } from '../../domain/job/job.js';
 import { type JobState, jobState } from '../../domain/job/state.js';
 import { TRANSITIONS } from '../../domain/job/transitions.js';
@@ -20,7 +21,7 @@ export interface JobChange {
    * handler stops. `refused`: the job is in a state that does not allow the change. `notFound`: there is no such job.
    */
   result: 'changed' | 'requested' | 'refused' | 'notFound';
-  /** The state of the job after the change, or the one that did not allow it; null if there is no such job. */
+  /** The state of the job after the change, or the one that did not allow it; null if there is no such job (any more). */
   state: JobState | null;
 }
 
@@ -38,21 +39,9 @@ export async function cancel(
 ): Promise<CancelResult> {
   const cancelRequested = { reason, at: now };
   return retryOnConflict(`job '${jobId}'`, async (): Promise<CancelResult | undefined> => {
-    const waiting = await c.jobs.findOneAndUpdate(
-      { _id: jobId, status: { $in: [...TRANSITIONS.cancel.from] } },
-      {
-        $set: {
-          ...{ status: TRANSITIONS.cancel.to, ...NO_LOCK, cancelRequested, cancelKind: 'cancelled' },
-          ...{ finishedAt: now, held: null },
-        },
-        $inc: { fence: TRANSITIONS.cancel.fence },
-      },
-      { projection: { taskType: 1, retention: 1 } },
-    );
-    if (waiting !== null) {
-      await keepCancelled(c, waiting, now);
-      return { result: 'changed', state: 'cancelled', taskType: waiting.taskType };
-    }
+    const filter = { _id: jobId, status: { $in: [...TRANSITIONS.cancel.from] } };
+    const waiting = await cancelMatching(c, filter, reason, now);
+    if (waiting !== undefined) return waiting;
     const running = await c.jobs.updateOne(
       { _id: jobId, status: 'RUNNING', cancelRequested: null },
       { $set: { cancelRequested } },
@@ -77,6 +66,41 @@ export async function keepCancelled(
   const keepUntil = keptUntil('CANCELLED', retention, now);
   if (keepUntil !== undefined)
     await c.jobs.updateOne({ _id, status: 'CANCELLED', finishedAt: now }, { $set: { keepUntil } });
+}
+
+/** Cancels a job that no worker has claimed since it was read with this fence. */
+export async function cancelUnclaimed(
+  c: Collections,
+  { _id, fence }: Pick<JobDocument, '_id' | 'fence'>,
+  reason: string | null,
+  now: Date,
+): Promise<CancelResult> {
+  const filter = { _id, fence, status: { $in: [...UNCLAIMED_STATUSES] } };
+  return (await cancelMatching(c, filter, reason, now)) ?? refusal(c, _id, now);
+}
+
+/** Undefined if no job matches. */
+async function cancelMatching(
+  c: Collections,
+  filter: mongo.Filter<JobDocument>,
+  reason: string | null,
+  now: Date,
+): Promise<CancelResult | undefined> {
+  const cancelRequested = { reason, at: now };
+  const job = await c.jobs.findOneAndUpdate(
+    filter,
+    {
+      $set: {
+        ...{ status: TRANSITIONS.cancel.to, ...NO_LOCK, cancelRequested, cancelKind: 'cancelled' },
+        ...{ finishedAt: now, held: null },
+      },
+      $inc: { fence: TRANSITIONS.cancel.fence },
+    },
+    { projection: { taskType: 1, retention: 1 } },
+  );
+  if (job === null) return undefined;
+  await keepCancelled(c, job, now);
+  return { result: 'changed', state: 'cancelled', taskType: job.taskType };
 }
 
 /** The reasons of cancel requests, by job id. Jobs without a request are left out. */
@@ -167,8 +191,6 @@ function movedExpiry(nextRunAt: Date): object {
   return { $cond: [wasSet, moved, '$$REMOVE'] };
 }
 
-const RESCHEDULABLE: readonly JobStatus[] = ['PENDING', 'SCHEDULED'];
-
 /** Changes when a job is due, unless a worker has claimed it. Its expiry, if it has one, moves with it. */
 export async function reschedule(
   c: Collections,
@@ -177,14 +199,15 @@ export async function reschedule(
   now: Date,
 ): Promise<JobChange> {
   const changed = await c.jobs.findOneAndUpdate(
-    { _id: jobId, status: { $in: [...RESCHEDULABLE] } },
+    { _id: jobId, status: { $in: [...UNCLAIMED_STATUSES] } },
     [{ $set: { nextRunAt, expiresAt: movedExpiry(nextRunAt) } }],
     { projection: STATE_PROJECTION, returnDocument: 'after' },
   );
   return changed === null ? refusal(c, jobId, now) : { result: 'changed', state: jobState(changed, now) };
 }
 
-async function refusal(c: Collections, jobId: string, now: Date): Promise<JobChange> {
+/** Why a guarded write did not match. */
+export async function refusal(c: Collections, jobId: string, now: Date): Promise<JobChange> {
   const job = await c.jobs.findOne({ _id: jobId }, { projection: STATE_PROJECTION });
   return job === null
     ? { result: 'notFound', state: null }

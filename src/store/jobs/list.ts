@@ -7,12 +7,15 @@ import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
 import { CLAIM_KEYS, TAGS_INDEX, USER_INDEX } from '../schema/job-schemas.js';
 import { type Count, toCount } from './counts.js';
+import { exceptOccurrencesSince } from './delete.js';
 import { findWaitingQueues } from './due.js';
 import { inState, STATE_LISTS } from './state-query.js';
 
 export interface JobFilter extends JobFilterOptions {
   /** Excludes newer jobs, so that paging through a growing list ends. */
   createdUntil?: Date;
+  /** Excludes jobs of schedules that finished after this time: they must not be deleted yet. */
+  exceptOccurrencesSince?: Date;
 }
 
 /** Payloads and results may be large. */
@@ -102,10 +105,11 @@ async function toIndexedQuery(
 }
 
 function toQuery(filter: JobFilter, now: Date): mongo.Filter<JobDocument> {
-  const { state, schedule, idPrefix, createdUntil, tag, ...exact } = filter;
-  const ranges = [
+  const { state, schedule, idPrefix, createdUntil, tag, exceptOccurrencesSince: since, ...exact } = filter;
+  const conditions = [
     ...(schedule === undefined ? [] : [{ $or: [beginsWith(`${schedule}@`), beginsWith(`${schedule}+`)] }]),
     ...(idPrefix === undefined ? [] : [beginsWith(idPrefix)]),
+    ...(since === undefined ? [] : [exceptOccurrencesSince(since)]),
   ];
   return {
     ...exact,
@@ -113,7 +117,7 @@ function toQuery(filter: JobFilter, now: Date): mongo.Filter<JobDocument> {
     ...(tag !== undefined && { tags: tag }),
     ...(schedule !== undefined && { schedule }),
     ...(createdUntil !== undefined && { createdAt: { $lte: createdUntil } }),
-    ...(ranges.length > 0 && { $and: ranges }),
+    ...(conditions.length > 0 && { $and: conditions }),
   };
 }
 

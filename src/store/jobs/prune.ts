@@ -9,14 +9,14 @@ import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
 import { FINISHED_INDEX, KEEP_INDEX, LOCKS_INDEX, NEXT_DUE_INDEX } from '../schema/job-schemas.js';
 import { type Count, toCount } from './counts.js';
+import { exceptOccurrencesSince } from './delete.js';
 import { deleteExecutionsOf } from './executions.js';
 
 /**
  * Jobs to delete. `finished`: jobs of one status that finished before `before` (and not before `from`); jobs of schedules
- * must also have finished before `occurrencesBefore`, because a slow process that planned the same occurrence may still
- * try to insert it. Jobs with their own retention are left out unless `any` is true. `kept`: jobs with their own
- * retention that were kept until `before`. `orphans`: jobs of unknown task types that were due before `before`.
- * `expired`: jobs whose lock expired before `before` and that no sweep recovered.
+ * must also have finished before `occurrencesBefore` (see delete.ts). Jobs with their own retention are left out unless
+ * `any` is true. `kept`: jobs with their own retention that were kept until `before`. `orphans`: jobs of unknown task
+ * types that were due before `before`. `expired`: jobs whose lock expired before `before` and that no sweep recovered.
  */
 export type Prunable =
   | {
@@ -68,14 +68,14 @@ function toQuery(prunable: Prunable): { filter: mongo.Filter<JobDocument>; hint:
       const filter = {
         ...{ status, finishedAt: { ...(from !== undefined && { $gte: from }), $lt: before } },
         ...(!any && { keepUntil: { $exists: false } }),
-        ...(occurrencesBefore < before && withoutRecentOccurrences(occurrencesBefore)),
+        ...(occurrencesBefore < before && exceptOccurrencesSince(occurrencesBefore)),
       };
       return { filter, hint: FINISHED_INDEX };
     }
     case 'kept': {
       const filter = {
         ...{ status: { $in: [...FINISHED_STATUSES] }, keepUntil: { $lt: before } },
-        ...withoutRecentOccurrences(prunable.occurrencesBefore),
+        ...exceptOccurrencesSince(prunable.occurrencesBefore),
       };
       return { filter, hint: KEEP_INDEX };
     }
@@ -88,8 +88,4 @@ function toQuery(prunable: Prunable): { filter: mongo.Filter<JobDocument>; hint:
       return { filter, hint: LOCKS_INDEX };
     }
   }
-}
-
-function withoutRecentOccurrences(occurrencesBefore: Date): mongo.Filter<JobDocument> {
-  return { $or: [{ schedule: null }, { finishedAt: { $lt: occurrencesBefore } }] };
 }

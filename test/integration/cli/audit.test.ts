@@ -99,6 +99,11 @@ describe('the audit log of chronos', () => {
     await run('schedules', 'remove', 's', '--yes');
     await run('collect');
     await scheduler.operations.cancelJobs({});
+    await run('jobs', 'delete', 'mail=k', '--yes');
+    await run('jobs', 'delete', ...allMail);
+    await run('dispatch', 'mail');
+    await run('queues', 'empty', 'default', '--yes');
+    await scheduler.cancel((await scheduler.dispatch('mail')).id);
     await run('prune', '--older-than', '1ms', '--yes');
 
     const completed = (await entries()).map(({ action }) => action).filter((action) => !action.includes(':'));

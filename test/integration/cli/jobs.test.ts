@@ -176,6 +176,41 @@ describe('chronos commands for jobs and executions', () => {
     assert.equal((await scheduler.getJob(bad))?.status, 'SCHEDULED');
   });
 
+  it('delete finished jobs and empty queues only after a confirmation', async () => {
+    const { scheduler, good, bad, later, soon } = await createJobs();
+    const [byId, byFilter, queue] = await Promise.all([
+      run('jobs', 'delete', good),
+      run('jobs', 'delete', '--all'),
+      run('queues', 'empty', 'mail'),
+    ]);
+    assert.deepEqual([byId.code, byFilter.code, queue.code], [2, 2, 2]);
+    assert.match(byId.stderr, /This will delete 1 job\..*add --yes/);
+    assert.match(byFilter.stderr, /This will delete 2 jobs\./);
+    assert.match(queue.stderr, /This will remove 2 jobs\./);
+
+    const deleted = await run('jobs', 'delete', good, later, '--yes');
+    assert.equal(deleted.code, 1);
+    assert.match(
+      deleted.stdout,
+      new RegExp(`${good} +deleted\n${later} +not changed: it is delayed \\(only finished`),
+    );
+    assert.deepEqual(await runJson('jobs', 'delete', '--state', 'failed', '--yes'), {
+      ...{ action: 'delete', matched: 1, changed: 1, requested: 0 },
+      ...{ refused: {}, isAborted: false },
+    });
+    await scheduler.addSchedule({ id: 'digest', taskType: 'mail', every: '1h', queue: 'mail' });
+    await scheduler.triggerSchedule('digest');
+    const emptied = await run('queues', 'empty', 'mail', '--yes');
+    assert.equal(emptied.stdout, '3 of 3 jobs removed (1 of them belong to schedules and were cancelled).\n');
+    for (const id of [good, bad, later, soon]) assert.equal(await scheduler.getJob(id), null);
+    assert.match((await run('queues', 'empty', 'mail', '--yes')).stdout, /No job to remove\./);
+    const audit = await db.collections.audit.find({ action: 'emptyQueue' }).toArray();
+    assert.deepEqual(
+      audit.map(({ target, counts }) => [target, counts]),
+      [['mail', { matched: 3, changed: 3, requested: 0, refused: 0, cancelled: 1 }]],
+    );
+  });
+
   it('dispatch a job, wait for it, and show its progress and log', async () => {
     const { scheduler } = await createJobs();
     await scheduler.start();

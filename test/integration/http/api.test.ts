@@ -99,6 +99,18 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     assert.equal((await done('cancelJobs', { body: { filter } })).outcome.changed, 3);
     const retried = await done('retryJobs', { body: { filter: { ...filter, state: 'cancelled' } } });
     assert.equal(retried.outcome.changed, 3);
+    for (const n of [1, 2, 3]) await scheduler.dispatch('works', { n }, { queue: 'spam' });
+    const empty = { params: { queue: 'spam' } };
+    const count = { count: 3, atLeast: false };
+    const dryEmpty = await done('emptyQueue', { ...empty, body: { dryRun: true } });
+    assert.deepEqual(dryEmpty, { matching: count, outcome: null });
+    assert.equal((await api.call('emptyQueue', { ...empty, body: { expected: 2 } })).status, 409);
+    const emptied = await done('emptyQueue', { ...empty, body: { expected: 3 } });
+    assert.deepEqual([emptied.outcome.changed, emptied.outcome.cancelled], [3, 0]);
+    assert.deepEqual(await done('deleteJob', { params }), { id });
+    assert.equal((await api.call('showJob', { params })).status, 404);
+    const deleted = await done('deleteJobs', { body: { filter: { taskType: 'fails' } } });
+    assert.equal(deleted.outcome.changed, 1);
 
     const schedule = { params: { id: 'a digest' } };
     const added = {
@@ -182,7 +194,9 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
       assert.equal(body.type, `urn:chronos:problem:${code}`);
       assert.equal(headers.get('x-request-id'), body.requestId);
     };
-    for (const operationId of ['showJob', 'explainJob', 'cancelJob', 'retryJob', 'holdJob', 'unholdJob'])
+    for (const operationId of [
+      ...['showJob', 'explainJob', 'cancelJob', 'retryJob', 'holdJob', 'unholdJob', 'deleteJob'],
+    ])
       await expectProblem(404, 'JOB_NOT_FOUND', operationId, nothing);
     for (const operationId of [
       'showSchedule',
@@ -210,6 +224,7 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     await expectProblem(409, 'WRONG_STATE', 'unholdJob', { params: { id } });
     await api.succeed('retryJob', { params: { id } });
     await expectProblem(409, 'WRONG_STATE', 'retryJob', { params: { id } });
+    await expectProblem(409, 'WRONG_STATE', 'deleteJob', { params: { id } });
     await api.succeed('collect');
     await expectProblem(409, 'SCHEDULE_IN_CODE', 'upsertSchedule', {
       params: { id: 'nightly' },

@@ -42,6 +42,7 @@ const ACTIONS: Record<BulkAction, readonly JobState[]> = {
   hold: ['waiting', 'delayed', 'retrying'],
   unhold: ['held'],
   retry: ['completed', 'failed', 'cancelled', 'skipped', 'expired'],
+  delete: ['completed', 'failed', 'cancelled', 'skipped', 'expired'],
 };
 
 describe('the states of jobs', () => {
