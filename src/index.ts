@@ -119,3 +119,4 @@ export type { Explanation } from './operations/explain/explain.js';
 export type { WorkerView } from './operations/lists.js';
 export type { Collected, Operations } from './operations/operations.js';
 export type { QueueView, StatusView, Throughput } from './operations/status.js';
+export type { WorkerChange } from './store/system.js';

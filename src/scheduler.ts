@@ -125,6 +125,20 @@ export class Scheduler<M extends object = DefaultTasks> {
     await this.stop();
   }
 
+  /**
+   * Stops claiming jobs and stays up: running jobs finish, prefetched ones are released, and locks are still renewed.
+   * Heartbeat, recovery and due schedules continue. Resolves to true when nothing is running any more, or to false if
+   * the worker is undrained before. A worker that is started again is not drained.
+   */
+  drain(): Promise<boolean> {
+    return this.#lifecycle.drain();
+  }
+
+  /** Claims jobs again after `drain()`. */
+  undrain(): void {
+    this.#lifecycle.undrain();
+  }
+
   /** Creates collections, indexes and validators. `start()` does this too. */
   install(): Promise<void> {
     return install(this.#deps.options);

@@ -11,13 +11,13 @@ export interface MetricFacts {
 
 /** Every metric, sorted by name. */
 export async function describeMetrics(): Promise<MetricFacts[]> {
-  const idle = { concurrency: 0, running: 0, buffered: 0, unsettled: 0, queues: [], taskTypes: [] };
+  const idle = { concurrency: 0, running: 0, buffered: 0, unsettled: 0, isDraining: false };
   const metrics = attachMetrics({
     workerId: 'docs',
     on: () => undefined,
     off: () => undefined,
     state: 'Stopped',
-    load: { ...idle, connection: null },
+    load: { ...idle, queues: [], taskTypes: [], connection: null },
     backlog: () => Promise.resolve([]),
   });
   try {

@@ -49,7 +49,7 @@ export interface ExecutionFilterOptions {
 /** Selects the audit entries that match every field. */
 export interface AuditFilterOptions {
   who?: string;
-  /** The id of the job or schedule that was changed. */
+  /** The id of the job, schedule or worker that was changed, or the name of the queue. */
   target?: string;
 }
 
@@ -109,7 +109,10 @@ export const executionQueryShape = v.object<ExecutionFilterOptions & PageOptions
 });
 export const auditQueryShape = v.object<AuditFilterOptions & PageOptions>({
   who: v.name,
-  target: v.described(jobId, 'the id of the job or schedule that was changed'),
+  target: v.described(
+    jobId,
+    'the id of the job, schedule or worker that was changed, or the name of the queue',
+  ),
   ...pageShapes,
 });
 const auditEntryShape = v.requiring(

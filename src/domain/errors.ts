@@ -19,6 +19,7 @@ export type ErrorCode =
   | 'JOB_SKIPPED'
   | 'JOB_EXPIRED'
   | 'RESULT_CUT'
+  | 'WORKER_NOT_FOUND'
   | 'WORKER_STOPPING'
   | 'OUTCOME_REFUSED'
   | 'LOCK_HELD'

@@ -111,6 +111,11 @@ export interface SchedulerEvents {
   'daemon:overrun': { tick: number; late: number; inARow: number };
   /** `scheduler.state` changed. */
   'worker:state': { state: LifecycleState; previous: LifecycleState; error?: Error };
+  /**
+   * `draining`: the worker claims no more jobs. `drained`: nothing is running any more. `undrained`: it claims jobs
+   * again.
+   */
+  'worker:drain': { state: 'draining' | 'drained' | 'undrained' };
   /** An operation failed for the `failures`th time in a row and is retried in `retryIn` milliseconds. `subject`: the id of the job or schedule. */
   'worker:error': {
     operation: Operation;
@@ -150,6 +155,7 @@ const NAMES: Record<EventName, true> = {
   'daemon:overrun': true,
   'job:stuck': true,
   'worker:state': true,
+  'worker:drain': true,
   'worker:error': true,
   'worker:recovered': true,
   'listener:error': true,

@@ -49,6 +49,7 @@ export interface Readiness {
   state: LifecycleState;
   uptime: number;
   isConnected: boolean;
+  isDraining: boolean;
   loopLag: number;
   sinceGoodCycle: number | null;
 }
@@ -59,6 +60,7 @@ export const readiness = response<Readiness>({
   state,
   uptime: number('milliseconds'),
   isConnected: boolean(),
+  isDraining: boolean(),
   loopLag: number('milliseconds'),
   sinceGoodCycle: nullable(number('milliseconds')),
 });
@@ -67,17 +69,19 @@ export const alive = response<{ status: string }>({ status: string() });
 
 /** If the worker is not Running, that is the only reason: the others would be consequences of it. */
 export function toReadiness(health: Health, limits: ReadinessLimits): Readiness {
-  const { state, uptime, isConnected, loopLag, sinceGoodCycle } = health;
+  const { state, uptime, isConnected, isDraining, loopLag, sinceGoodCycle } = health;
   const reasons = state === 'Running' ? findReasons(health, limits) : [`the worker is ${state}, not Running`];
   return {
     status: reasons.length === 0 ? 'ready' : 'not ready',
     reasons,
-    ...{ state, uptime, isConnected, loopLag, sinceGoodCycle },
+    ...{ state, uptime, isConnected, isDraining, loopLag, sinceGoodCycle },
   };
 }
 
-function findReasons({ isConnected, loopLag, sinceGoodCycle }: Health, limits: ReadinessLimits): string[] {
+function findReasons(health: Health, limits: ReadinessLimits): string[] {
+  const { isConnected, isDraining, loopLag, sinceGoodCycle } = health;
   const reasons: string[] = [];
+  if (isDraining) reasons.push('the worker is draining: it claims no jobs');
   if (!isConnected) reasons.push('MongoDB cannot be reached, or has no primary');
   if (loopLag > limits.maxLoopLag) {
     reasons.push(`the event loop was blocked for ${Math.round(loopLag)} ms, more than ${limits.maxLoopLag}`);

@@ -85,6 +85,30 @@ export class SchedulerLifecycle {
     return starting;
   }
 
+  /** Claims nothing more until `undrain()`. Resolves to true when nothing is running any more, to false if undrained before. */
+  async drain(): Promise<boolean> {
+    const { engine, heartbeat } = this.#running('drain');
+    const drained = engine.drain();
+    heartbeat.announceDraining(true);
+    try {
+      return await drained;
+    } finally {
+      heartbeat.wake();
+    }
+  }
+
+  undrain(): void {
+    const { engine, heartbeat } = this.#running('undrain');
+    engine.undrain();
+    heartbeat.announceDraining(false);
+  }
+
+  #running(method: string): Components {
+    if (this.state === 'Running' && this.#components !== undefined) return this.#components;
+    const message = `${method}() needs a running worker, and this one is ${this.state}: call start() before`;
+    throw new ChronosError('WRONG_STATE', message);
+  }
+
   /** Ignores the name of a signal, so that `process.on('SIGTERM', (signal) => scheduler.stop(signal))` works. */
   async stop(timeout?: Duration): Promise<StopReport> {
     const isSignal = typeof timeout === 'string' && /^SIG[A-Z0-9]+$/.test(timeout);

@@ -12,6 +12,8 @@ export interface WorkerLoad {
   buffered: number;
   /** Outcomes that are not stored yet. */
   unsettled: number;
+  /** It claims no jobs: `drain()` was called. */
+  isDraining: boolean;
   queues: readonly string[];
   taskTypes: readonly string[];
   /** Null without a connection. */
@@ -20,11 +22,16 @@ export interface WorkerLoad {
 
 export function currentLoad({ connected, deps }: SchedulerLifecycle): WorkerLoad {
   const { concurrency, queues } = deps.options;
-  const { running = 0, prefetched: buffered = 0, unsettled = 0 } = connected?.engine ?? {};
+  const {
+    running = 0,
+    prefetched: buffered = 0,
+    unsettled = 0,
+    isDraining = false,
+  } = connected?.engine ?? {};
   const database = connected?.database;
   const connection = database ? { ...database.poolStats(), isConnected: database.isConnected() } : null;
   return {
-    ...{ concurrency, running, buffered, unsettled, queues, connection },
+    ...{ concurrency, running, buffered, unsettled, isDraining, queues, connection },
     taskTypes: deps.registry.taskTypes,
   };
 }

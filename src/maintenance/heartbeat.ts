@@ -8,6 +8,7 @@ import type { DatabaseClock } from '../runtime/database-clock.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/periodic-service.js';
 import type { SchedulerState } from '../runtime/scheduler-state.js';
+import type { WorkerDocument } from '../store/schema/system-schemas.js';
 import type { Store } from '../store/store.js';
 import type { WorkerEngine } from '../worker/engine.js';
 
@@ -21,7 +22,7 @@ interface HeartbeatDeps {
   options: Pick<ResolvedOptions, 'heartbeatInterval' | 'queues' | 'concurrency'>;
   registry: Pick<HandlerRegistry, 'taskTypes'>;
   workerId: string;
-  engine: Pick<WorkerEngine, 'running'>;
+  engine: Pick<WorkerEngine, 'running' | 'isDraining' | 'drain' | 'undrain'>;
   state: Pick<SchedulerState, 'current'>;
   /** Undefined if the application has its own clock. */
   databaseClock: Pick<DatabaseClock, 'synchronize' | 'error'> | undefined;
@@ -35,6 +36,11 @@ export class Heartbeat extends PeriodicService {
   readonly #deps: HeartbeatDeps;
   readonly #startedAt: Date;
   #isListed = false;
+  /**
+   * Stored with the next heartbeat. At first false: a request to an earlier process with the same id is void. Undefined
+   * once it is stored: from then on, the stored request counts, which any process may change.
+   */
+  #ownRequest: boolean | undefined = false;
 
   constructor(deps: HeartbeatDeps) {
     super(deps.clock, deps.events);
@@ -45,8 +51,19 @@ export class Heartbeat extends PeriodicService {
   async runOnce(): Promise<number> {
     const { databaseClock, state, options } = this.#deps;
     await databaseClock?.synchronize();
-    await this.#save(state.current);
+    const isRequested = await this.#save(state.current);
+    if (isRequested !== undefined && isRequested !== this.#deps.engine.isDraining) {
+      this.#setDraining(isRequested);
+      // Stores what the worker does now.
+      return 0;
+    }
     return options.heartbeatInterval;
+  }
+
+  /** This process drains or undrains itself: overrides earlier requests of other processes. */
+  announceDraining(isDraining: boolean): void {
+    this.#ownRequest = isDraining;
+    this.wake();
   }
 
   /** Stops and marks the worker as Stopped. */
@@ -56,10 +73,20 @@ export class Heartbeat extends PeriodicService {
     if (this.#isListed) await this.#save('Stopped');
   }
 
-  async #save(state: LifecycleState): Promise<void> {
+  #setDraining(isDraining: boolean): void {
+    const { engine } = this.#deps;
+    if (!isDraining) return engine.undrain();
+    // Lists show sooner that nothing is running any more.
+    const onDrained = (): void => this.wake();
+    engine.drain().then(onDrained, onDrained);
+  }
+
+  /** Returns whether another process asks this one to drain; undefined while this process's own request is not stored. */
+  async #save(state: LifecycleState): Promise<boolean | undefined> {
     const { store, options, registry, workerId, engine, databaseClock, warnings } = this.#deps;
     const heartbeatAt = this.clock.now();
-    await store.saveHeartbeat({
+    const ownRequest = this.#ownRequest;
+    const worker: Omit<WorkerDocument, 'drainRequested'> = {
       _id: workerId,
       state,
       host: hostname(),
@@ -69,12 +96,17 @@ export class Heartbeat extends PeriodicService {
       taskTypes: registry.taskTypes,
       concurrency: options.concurrency,
       running: engine.running,
+      isDraining: engine.isDraining,
       startedAt: this.#startedAt,
       clockError: databaseClock?.error ?? null,
       warnings,
       heartbeatAt,
       expiresAt: new Date(heartbeatAt.getTime() + LISTED_FOR_MS),
-    });
+    };
+    const stored = await store.saveHeartbeat(worker, ownRequest);
     this.#isListed = true;
+    if (this.#ownRequest !== ownRequest) return undefined;
+    this.#ownRequest = undefined;
+    return stored;
   }
 }

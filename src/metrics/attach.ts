@@ -42,6 +42,8 @@ export interface Health {
   sinceGoodCycle: number | null;
   /** The driver is connected to a server that accepts writes. */
   isConnected: boolean;
+  /** It claims no jobs: it is draining or drained. */
+  isDraining: boolean;
   /** The longest time that the event loop was blocked in the last seconds. */
   loopLag: number;
   /** Share of claims and schedule plans that were not lost to other workers, since the start. */
@@ -104,6 +106,7 @@ export function attachMetrics(scheduler: Observed, options: MetricsOptions = {})
       sinceGoodCycle:
         health.lastGoodCycle === null ? null : clock.monotonic() - health.lastGoodCycle.monotonic,
       isConnected: scheduler.load.connection?.isConnected ?? false,
+      isDraining: scheduler.load.isDraining,
       loopLag: lag.read().max,
       lockSuccess: health.locks.ratio,
       pushSuccess: health.pushes.ratio,

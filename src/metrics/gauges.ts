@@ -73,6 +73,9 @@ export function addGauges(registry: Registry, sources: GaugeSources): void {
   gauge('slots_running', 'Slots with a running handler', () => scheduler.load.running);
   gauge('jobs_buffered', 'Prefetched jobs that wait for a slot', () => scheduler.load.buffered);
   gauge('outcomes_unwritten', 'Outcomes that are not stored yet', () => scheduler.load.unsettled);
+  gauge('draining', '1 while the worker claims no jobs because it is draining or drained, else 0', () =>
+    scheduler.load.isDraining ? 1 : 0,
+  );
   gauge('connected', '1 while the driver is connected to a server that accepts writes, else 0', () =>
     scheduler.load.connection?.isConnected === true ? 1 : 0,
   );

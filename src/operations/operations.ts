@@ -9,6 +9,7 @@ import {
 } from '../config/query-options.js';
 import type { Duration } from '../domain/duration.js';
 import type { Instant } from '../domain/instant.js';
+import { name, parse } from '../domain/validation.js';
 import type { ExecutionSummary, ExecutionView, JobDetails, JobSummary } from '../jobs/job-views.js';
 import type { SchedulerLifecycle } from '../lifecycle/lifecycle.js';
 import { enqueueDue } from '../lifecycle/pass.js';
@@ -17,6 +18,7 @@ import { systemClock } from '../runtime/system-clock.js';
 import type { BackfillPreview } from '../schedules/stored/manual-runs.js';
 import type { Count } from '../store/jobs/counts.js';
 import { MAX_COUNTED } from '../store/query-limits.js';
+import type { WorkerChange } from '../store/system.js';
 import { addAudit, type AuditView, listAudit } from './audit.js';
 import {
   type BulkChange,
@@ -74,6 +76,27 @@ export class Operations {
   async listWorkers(): Promise<Page<WorkerView>> {
     const { store, clock } = await this.#lifecycle.connect();
     return { items: await listWorkers(store, clock), next: null };
+  }
+
+  /**
+   * Asks a live worker, in any process, to drain like `scheduler.drain()`. It does so with its next heartbeat; then
+   * `listWorkers()` shows `isDraining`, and `running: 0` when it is drained.
+   */
+  drainWorker(workerId: string): Promise<WorkerChange> {
+    return this.#requestDrain(workerId, true);
+  }
+
+  /** Asks a live worker to claim jobs again. */
+  undrainWorker(workerId: string): Promise<WorkerChange> {
+    return this.#requestDrain(workerId, false);
+  }
+
+  async #requestDrain(workerId: string, isDraining: boolean): Promise<WorkerChange> {
+    parse(name, workerId, 'the id of a worker', 'INVALID_ARGUMENT');
+    const { store, clock, heartbeat } = await this.#lifecycle.connect();
+    const change = await store.requestDrain(workerId, isDraining, clock.now());
+    if (workerId === this.#lifecycle.deps.workerId) heartbeat.wake();
+    return change;
   }
 
   /**

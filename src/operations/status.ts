@@ -35,7 +35,7 @@ export interface QueueView {
    * finished recently, or when there was no time to count.
    */
   drainIn: number | null;
-  /** Live workers that serve this queue. */
+  /** Live workers that serve this queue and are not draining. */
   workers: number;
 }
 
@@ -60,7 +60,7 @@ export interface StatusView {
   workers: WorkerView[];
   /** Handlers that are running in live workers. */
   running: number;
-  /** The sum of the concurrency of live workers. */
+  /** The sum of the concurrency of live workers; a draining worker has only the slots that are in use. */
   slots: number;
   /**
    * False when there were more queues, task types and priorities than could be read in time. Some queues may then be
@@ -117,7 +117,7 @@ export async function readStatus({ store, clock }: StatusDeps): Promise<StatusVi
       oldestWaiting: oldestDueAt === null ? null : at.getTime() - oldestDueAt.getTime(),
       perMinute,
       drainIn: estimateDrain(due, perMinute),
-      workers: live.filter((worker) => worker.queues.includes(queue)).length,
+      workers: live.filter(({ isDraining, queues: served }) => !isDraining && served.includes(queue)).length,
     };
   });
   const isCounted = waiting.isComplete && unclaimed.every(({ later }) => later !== UNCOUNTED);
@@ -134,7 +134,10 @@ export async function readStatus({ store, clock }: StatusDeps): Promise<StatusVi
     throughput: toThroughput(recent, window),
     workers,
     running: live.reduce((total, { running }) => total + running, 0),
-    slots: live.reduce((total, { concurrency }) => total + concurrency, 0),
+    slots: live.reduce(
+      (total, { isDraining, running, concurrency }) => total + (isDraining ? running : concurrency),
+      0,
+    ),
     isComplete: isComplete && isCounted,
   };
 }

@@ -15,6 +15,12 @@ interface Line<T> {
   readonly text: (event: T) => string;
 }
 
+const DRAIN_LINES = {
+  draining: 'worker draining, it claims no more jobs',
+  drained: 'worker drained, nothing is running any more',
+  undrained: 'worker undrained, it claims jobs again',
+} as const;
+
 /** One line per event. Engine code never logs: it emits events, and this listener writes them. */
 const LINES: { readonly [E in EventName]: Line<SchedulerEvents[E]> } = {
   'job:start': { level: 'debug', text: ({ taskType }) => `${taskType} started` },
@@ -95,6 +101,7 @@ const LINES: { readonly [E in EventName]: Line<SchedulerEvents[E]> } = {
     level: ({ error }) => (error === undefined ? 'info' : 'error'),
     text: ({ state }) => `worker ${state.toLowerCase()}`,
   },
+  'worker:drain': { level: 'info', text: ({ state }) => DRAIN_LINES[state] },
   'worker:error': {
     level: 'warn',
     text: ({ operation, failures, retryIn }) => {

@@ -12,8 +12,52 @@ import {
   type WorkerDocument,
 } from './schema/system-schemas.js';
 
-export async function saveHeartbeat(c: Collections, worker: WorkerDocument): Promise<void> {
-  await c.workers.replaceOne({ _id: worker._id }, worker, { upsert: true });
+/**
+ * Stores the state of a worker, and returns whether it is requested to drain. Other processes write that request, so it
+ * is stored only if `drainRequested` is set.
+ */
+export async function saveHeartbeat(
+  c: Collections,
+  { _id, ...fields }: Omit<WorkerDocument, 'drainRequested'>,
+  drainRequested?: boolean,
+): Promise<boolean> {
+  const stored = await c.workers.findOneAndUpdate(
+    { _id },
+    drainRequested === undefined
+      ? // The document may be gone: it expires after a day without a connection.
+        { $set: fields, $setOnInsert: { drainRequested: fields.isDraining } }
+      : { $set: { ...fields, drainRequested } },
+    { upsert: true, returnDocument: 'after', projection: { drainRequested: 1 } },
+  );
+  return stored?.drainRequested ?? false;
+}
+
+/**
+ * The result of a request to drain or undrain a worker. `requested`: it follows with its next heartbeat. `notLive`: it
+ * has stopped, or sent no heartbeat for a minute. `notFound`: there was no such worker within the last day.
+ */
+export interface WorkerChange {
+  result: 'requested' | 'notLive' | 'notFound';
+}
+
+/** Asks a live worker to drain, or to claim jobs again. */
+export async function requestDrain(
+  c: Collections,
+  workerId: string,
+  drainRequested: boolean,
+  now: Date,
+): Promise<WorkerChange> {
+  const live = {
+    state: 'Running',
+    heartbeatAt: { $gte: new Date(now.getTime() - SILENT_AFTER_MS) },
+  } as const;
+  const { matchedCount } = await c.workers.updateOne(
+    { _id: workerId, ...live },
+    { $set: { drainRequested } },
+  );
+  if (matchedCount === 1) return { result: 'requested' };
+  const found = await c.workers.findOne({ _id: workerId }, { projection: { _id: 1 } });
+  return { result: found === null ? 'notFound' : 'notLive' };
 }
 
 /** Task types of the workers that are alive or stopped within the last day. */

@@ -37,6 +37,7 @@ export class Claimer {
   readonly #deps: ClaimerDeps;
   readonly #mutex = new Mutex();
   #isClosed = false;
+  #isPaused = false;
 
   constructor(deps: ClaimerDeps) {
     this.#deps = deps;
@@ -44,6 +45,10 @@ export class Claimer {
 
   get isClosed(): boolean {
     return this.#isClosed;
+  }
+
+  get isPaused(): boolean {
+    return this.#isPaused;
   }
 
   /** Recent claims lost jobs to other workers, so a short result does not mean that no due jobs are left. */
@@ -57,12 +62,12 @@ export class Claimer {
     return this.#mutex.run(async () => {
       const room = measureRoom();
       const wanted = room.slots + room.prefetch;
-      // close() may have been called while this claim waited for the mutex.
-      if (this.#isClosed || wanted === 0) return this.#accept(EMPTY_CLAIM);
+      // close() or pause() may have been called while this claim waited for the mutex.
+      if (this.#mayNotClaim || wanted === 0) return this.#accept(EMPTY_CLAIM);
       const withoutCrashSuspects = inFlight.hasCrashSuspect;
       const exclude = [...inFlight.excludedIds, ...alsoExclude()];
       const claimed = await picker.pick({ ...room, withoutCrashSuspects, exclude });
-      if (this.#isClosed) {
+      if (this.#mayNotClaim) {
         await uncertainClaims.release(claimed);
         return this.#accept(EMPTY_CLAIM);
       }
@@ -80,8 +85,21 @@ export class Claimer {
     this.#isClosed = true;
   }
 
+  /** Starts no claims until resume(); jobs from a claim in progress are released. */
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+  }
+
   whenIdle(): Promise<void> {
     return this.#mutex.whenIdle();
+  }
+
+  get #mayNotClaim(): boolean {
+    return this.#isClosed || this.#isPaused;
   }
 
   #accept(reply: Omit<Claim, 'accepted' | 'startedBefore' | 'freeSlotsBefore'>): Claim {

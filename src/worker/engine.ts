@@ -5,7 +5,7 @@ import type { JobDocument } from '../domain/job/job.js';
 import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import type { OutageMonitor } from '../runtime/outage-monitor.js';
-import { waitAtMost } from '../runtime/waiting.js';
+import { waitAtMost, whenAborted } from '../runtime/waiting.js';
 import type { Store } from '../store/store.js';
 import { CancellationPoller } from './cancellation-poller.js';
 import type { ChangeListener } from './change-listener.js';
@@ -69,6 +69,7 @@ export class WorkerEngine {
   readonly #deps: EngineDeps;
   readonly #parts: ReturnType<typeof createParts>;
   #unsubscribe: () => void = () => undefined;
+  #draining: { readonly drained: Promise<boolean>; readonly undrained: AbortController } | undefined;
 
   constructor(deps: EngineDeps) {
     this.#deps = deps;
@@ -94,6 +95,11 @@ export class WorkerEngine {
     return this.#parts.settler.pending;
   }
 
+  /** drain() was called: nothing is claimed until undrain(). */
+  get isDraining(): boolean {
+    return this.#draining !== undefined;
+  }
+
   get isStopped(): boolean {
     return this.#parts.claimer.isClosed;
   }
@@ -112,6 +118,30 @@ export class WorkerEngine {
   /** Polls soon: jobs may be due. */
   wake(): void {
     this.#parts.pollLoop.requestPoll();
+  }
+
+  /**
+   * Claims nothing more and releases prefetched jobs. Resolves to true when nothing is running any more, to false if
+   * undrain() is called before.
+   */
+  drain(): Promise<boolean> {
+    if (this.#draining === undefined) {
+      const undrained = new AbortController();
+      const drained = this.#drain(undrained.signal);
+      this.#draining = { drained, undrained };
+      this.#deps.events.emit('worker:drain', { state: 'draining' });
+    }
+    return this.#draining.drained;
+  }
+
+  /** Claims jobs again. */
+  undrain(): void {
+    if (this.#draining === undefined) return;
+    this.#draining.undrained.abort();
+    this.#draining = undefined;
+    this.#parts.claimer.resume();
+    this.#deps.events.emit('worker:drain', { state: 'undrained' });
+    this.wake();
   }
 
   /** Cancels the job if this process runs it. */
@@ -164,6 +194,18 @@ export class WorkerEngine {
     await parts.namedLocks.close();
     await parts.locks.close();
     return left;
+  }
+
+  async #drain(undrained: AbortSignal): Promise<boolean> {
+    const { claimer, runner, uncertainClaims } = this.#parts;
+    claimer.pause();
+    await claimer.whenIdle();
+    if (!undrained.aborted) await uncertainClaims.release(runner.takePrefetched());
+    await Promise.race([runner.whenIdle(), whenAborted(undrained)]);
+    if (undrained.aborted) return false;
+    if (!this.isStopped) this.#deps.events.emit('worker:drain', { state: 'drained' });
+    // A handler that ignores its signal may still be running after stop().
+    return runner.running === 0;
   }
 
   async #open(): Promise<void> {

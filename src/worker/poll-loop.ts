@@ -77,6 +77,11 @@ export class PollLoop extends PeriodicService {
   async runOnce(): Promise<number> {
     if (this.#pollRequested) this.#throttle.record();
     this.#pollRequested = false;
+    // A draining worker is not saturated: its change stream reports schedules and cancellations.
+    if (this.#deps.claimer.isPaused) {
+      this.#setSaturated(false);
+      return this.#deps.options.pollInterval;
+    }
     await this.#releaseStalePrefetched();
     // Read before the claim, so that a job that becomes due during the claim is found by the next-due query.
     const since = this.clock.now();

@@ -17,7 +17,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
   jobs: 'List, explain and change jobs',
   schedules: 'List, change and trigger schedules',
   queues: 'List and empty queues',
-  workers: 'List worker processes',
+  workers: 'List and drain worker processes',
   executions: 'List attempts of jobs',
   dead: 'List and retry failed jobs',
   audit: 'List who changed what',

@@ -4,6 +4,7 @@ import type { WorkerView } from '../../operations/lists.js';
 import type { QueueView, StatusView } from '../../operations/status.js';
 import { EXIT } from '../../process/exit.js';
 import type { Count } from '../../store/jobs/counts.js';
+import type { WorkerChange } from '../../store/system.js';
 import { type CommandSpec, message, type View } from '../command.js';
 import { instant, number, plural, formatDuration } from '../terminal/format.js';
 import { wrap, type Line, type Span, type Style, styled } from '../terminal/styled.js';
@@ -70,7 +71,39 @@ export const statusCommands: readonly CommandSpec[] = [
       return { data: found, lines: ({ width }) => workerTable(found.items, width) };
     },
   },
+  drainCommand('drain', 'Ask a worker to claim no more jobs and finish those that it runs; it stays up'),
+  drainCommand('undrain', 'Ask a worker to claim jobs again'),
 ];
+
+function drainCommand(name: 'drain' | 'undrain', summary: string): CommandSpec {
+  return {
+    name: `workers ${name}`,
+    summary,
+    arguments: [{ name: '<worker>', help: 'id of the worker, from `workers list`' }],
+    examples: [`workers ${name} mail-1`],
+    async run(context) {
+      const id = context.args.first;
+      const { result } = await context.change({
+        action: `${name}Worker`,
+        before: { target: id },
+        change: ({ operations }) => operations[`${name}Worker`](id),
+        after: (made) => (made.result === 'requested' ? {} : 'refused'),
+      });
+      return message(
+        { action: name, id, result },
+        DRAIN_RESULTS[result](id, name),
+        result === 'requested' ? EXIT.success : EXIT.failure,
+      );
+    },
+  };
+}
+
+const DRAIN_RESULTS: Record<WorkerChange['result'], (id: string, name: 'drain' | 'undrain') => string> = {
+  requested: (id, name) =>
+    `Asked ${id} to ${name}; it follows with its next heartbeat, see \`chronos workers list\`.`,
+  notLive: (id) => `No change made: ${id} has stopped, or sends no heartbeats.`,
+  notFound: (id) => `There was no worker '${id}' within the last day.`,
+};
 
 function findingLines({ check, level, finding, advice }: Finding): Line[] {
   const [mark, style] = MARKS[level];
@@ -133,8 +166,7 @@ function workerTable(workers: readonly WorkerView[], width: number): Line[] {
     { title: 'worker', cell: ({ id }) => id },
     {
       title: 'state',
-      cell: ({ state, isLive }) =>
-        isLive ? styled('green', state) : styled('red', state === 'Running' ? 'Silent' : state),
+      cell: workerState,
     },
     { title: 'busy', cell: ({ running, concurrency }) => `${running}/${concurrency}`, align: 'right' },
     { title: 'seen', cell: ({ silentFor }) => `${formatDuration(silentFor)} ago`, align: 'right' },
@@ -144,6 +176,12 @@ function workerTable(workers: readonly WorkerView[], width: number): Line[] {
     { title: 'types', cell: ({ taskTypes }) => String(taskTypes.length), align: 'right' },
   ];
   return table(columns, workers, width);
+}
+
+function workerState({ state, isLive, isDraining, running }: WorkerView): Span {
+  if (!isLive) return styled('red', state === 'Running' ? 'Silent' : state);
+  if (isDraining) return styled('yellow', running === 0 ? 'Drained' : 'Draining');
+  return styled('green', state);
 }
 
 function formatCount({ count, atLeast }: Count): string {

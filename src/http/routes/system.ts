@@ -1,8 +1,30 @@
+import { ChronosError } from '../../domain/errors.js';
 import type { PruneCounts } from '../../maintenance/pruner.js';
 import { route, type Route } from '../route.js';
 import { emptyRequest } from '../schemas/schema.js';
 import { definitionPage } from '../schemas/schedules.js';
 import * as schemas from '../schemas/system.js';
+
+/** A request to a worker, which any worker can receive. */
+function drainRoute(name: 'drain' | 'undrain', summary: string): Route {
+  return route(`POST /workers/{id}/${name}`, {
+    operationId: `${name}Worker`,
+    summary: `${summary}; it follows with its next heartbeat`,
+    params: schemas.workerParams,
+    body: emptyRequest,
+    response: schemas.workerRequest,
+    problems: [404, 409],
+    audit: { before: ({ params: { id } }) => ({ target: id }) },
+    handle: async ({ operations }, { params: { id } }) => {
+      const { result } = await operations[`${name}Worker` as const](id);
+      if (result === 'notFound')
+        throw new ChronosError('WORKER_NOT_FOUND', `there was no worker '${id}' within the last day`);
+      if (result === 'notLive')
+        throw new ChronosError('WRONG_STATE', `the worker '${id}' has stopped, or sends no heartbeats`);
+      return { id };
+    },
+  });
+}
 
 const NOTHING_PRUNED: PruneCounts = { finished: 0, orphans: 0, expired: 0 };
 
@@ -25,6 +47,8 @@ export const systemRoutes: readonly Route[] = [
     response: schemas.workerPage,
     handle: ({ operations }) => operations.listWorkers(),
   }),
+  drainRoute('drain', 'Ask a worker to claim no more jobs and finish those that it runs; it stays up'),
+  drainRoute('undrain', 'Ask a worker to claim jobs again'),
   route('GET /doctor', {
     operationId: 'examine',
     summary: 'Problems of the installation, and what to do about them',

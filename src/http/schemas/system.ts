@@ -29,6 +29,7 @@ const worker = s.response<WorkerView>({
   taskTypes: s.list(s.string()),
   concurrency: s.number(),
   running: s.number(),
+  isDraining: s.boolean('true: it claims no jobs; it is drained when `running` is 0'),
   startedAt: s.date(),
   heartbeatAt: s.date(),
   clockError: s.nullable(s.number('milliseconds')),
@@ -63,6 +64,9 @@ export const statusView = s.response<StatusView>({
   slots: s.number(),
   isComplete: s.boolean(),
 });
+
+export const workerParams = s.idParam(v.name, 'of a worker, percent-encoded');
+export const workerRequest = s.response<{ id: string }>({ id: s.string() });
 
 export const queuePage = s.page(queue);
 export const workerPage = s.page(worker);

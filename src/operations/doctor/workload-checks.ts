@@ -23,6 +23,8 @@ const MAX_FOUND = 10;
 export const workloadChecks: Checks = {
   async workersAlive({ liveWorkers, dueNow }) {
     const live = await liveWorkers();
+    if (live.length > 0 && live.every(({ isDraining }) => isDraining))
+      return warning('Every live worker is draining: no job starts.', 'Undrain one, or start another.');
     if (live.length > 0) return ok(`${live.length} live: ${listNames(live.map(({ id }) => id))}.`);
     return (await dueNow()).pairs.length > 0
       ? error('No worker is alive, and jobs are due.', 'Start a worker.')

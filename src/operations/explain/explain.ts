@@ -18,7 +18,7 @@ import {
   schedulePaused,
   skipped,
 } from './occurrence-checks.js';
-import { alive, busy, handler, queue } from './worker-checks.js';
+import { alive, busy, draining, handler, queue } from './worker-checks.js';
 
 /** Why a job does not run, and when it will. */
 export interface Explanation {
@@ -60,6 +60,7 @@ export const CHECKS: readonly ExplainCheck[] = [
   alive,
   handler,
   queue,
+  draining,
   busy,
   suspect,
 ];

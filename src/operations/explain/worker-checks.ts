@@ -37,11 +37,26 @@ export const queue: ExplainCheck = {
   },
 };
 
+export const draining: ExplainCheck = {
+  name: 'draining',
+  passed: 'A worker that can run it is not draining.',
+  explain({ job, workers }) {
+    const able = job === null ? [] : capable(workers, job);
+    const [first] = able;
+    if (first === undefined || able.some(({ isDraining }) => !isDraining)) return undefined;
+    const who =
+      able.length === 1 ? 'The worker that can run it is' : `All ${able.length} workers that can run it are`;
+    return blocked(
+      `${who} draining: start another one, or let it claim jobs again with: chronos workers undrain ${first.id}.`,
+    );
+  },
+};
+
 export const busy: ExplainCheck = {
   name: 'busy',
   passed: 'A worker that can run it has a free slot.',
   explain({ job, workers }) {
-    const able = job === null ? [] : capable(workers, job);
+    const able = job === null ? [] : capable(workers, job).filter(({ isDraining }) => !isDraining);
     if (able.length === 0 || able.some(hasFreeSlot)) return undefined;
     const slots = able.reduce((total, { concurrency }) => total + concurrency, 0);
     const who =
@@ -50,8 +65,8 @@ export const busy: ExplainCheck = {
   },
 };
 
-export function hasFreeSlot({ running, concurrency }: WorkerView): boolean {
-  return running < concurrency;
+export function hasFreeSlot({ running, concurrency, isDraining }: WorkerView): boolean {
+  return !isDraining && running < concurrency;
 }
 
 function withHandler(workers: readonly WorkerView[], taskType: string): WorkerView[] {

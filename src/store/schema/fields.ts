@@ -6,6 +6,7 @@ export const EXPIRY_INDEX = 'expiry';
 export const text = { type: String, required: true } as const;
 export const date = { type: Date, required: true } as const;
 export const number = { type: Number, required: true } as const;
+export const boolean = { type: Boolean, required: true } as const;
 export const mixed = Schema.Types.Mixed;
 
 /** Fields that are null if they are not set. */

@@ -1,12 +1,12 @@
 import type { LifecycleState } from '../../domain/events.js';
-import { date, EXPIRY_INDEX, number, optional, schemaFor, text } from './fields.js';
+import { boolean, date, EXPIRY_INDEX, number, optional, schemaFor, text } from './fields.js';
 
 export const AUDIT_INDEX = 'newest';
 
 /** A worker without a heartbeat for this long counts as dead. */
 export const SILENT_AFTER_MS = 60_000;
 
-/** One per process, replaced at every heartbeat. */
+/** One per process, updated at every heartbeat. */
 export interface WorkerDocument {
   _id: string;
   state: LifecycleState;
@@ -17,6 +17,10 @@ export interface WorkerDocument {
   taskTypes: readonly string[];
   concurrency: number;
   running: number;
+  /** It claims no jobs. */
+  isDraining: boolean;
+  /** What this or another process asked for last; the worker follows it at its next heartbeat. */
+  drainRequested: boolean;
   startedAt: Date;
   heartbeatAt: Date;
   /** The error of this process's estimate of the database's time, in milliseconds. */
@@ -59,6 +63,8 @@ export const workerSchema = schemaFor({
   taskTypes: { type: [String], required: true },
   concurrency: number,
   running: number,
+  isDraining: boolean,
+  drainRequested: boolean,
   startedAt: date,
   heartbeatAt: date,
   clockError: optional.number,

@@ -4,6 +4,7 @@ import { runProgram } from '../../../src/cli/program.js';
 import { ROUTES } from '../../../src/http/api.js';
 import { runChronos } from '../../support/chronos-command.js';
 import { runChronosInProcess, FakeTerminal } from '../../support/fake-terminal.js';
+import { aWorker } from '../../support/factories/worker.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 
 describe('the audit log of chronos', () => {
@@ -103,6 +104,9 @@ describe('the audit log of chronos', () => {
     await run('jobs', 'delete', ...allMail);
     await run('dispatch', 'mail');
     await run('queues', 'empty', 'default', '--yes');
+    await db.collections.workers.insertOne(aWorker({ heartbeatAt: new Date() }));
+    for (const verb of ['drain', 'undrain']) await run('workers', verb, 'worker');
+    await run('workers', 'drain', 'nobody');
     await scheduler.cancel((await scheduler.dispatch('mail')).id);
     await run('prune', '--older-than', '1ms', '--yes');
 

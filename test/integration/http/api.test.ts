@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { type HttpServer, serveHttp } from '../../../src/http/server.js';
 import type { Scheduler } from '../../../src/index.js';
+import { nextEvent } from '../../support/events.js';
 import { aJob } from '../../support/factories/job.js';
+import { aWorker } from '../../support/factories/worker.js';
 import { type ResponseBody, ApiClient } from '../../support/api-client.js';
 import { withoutRenewalThread } from '../../support/manual-scheduler.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
@@ -159,6 +161,14 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     assert.equal((await done('readStatus')).workers.length, 1);
     assert.ok((await done('listQueues')).items.some(({ queue }) => queue === 'mail'));
     assert.equal((await done('listWorkers')).items[0]?.isLive, true);
+    const worker = { params: { id: scheduler.workerId } };
+    const draining = nextEvent(scheduler, 'worker:drain');
+    assert.deepEqual(await done('drainWorker', worker), { id: scheduler.workerId });
+    assert.deepEqual(await draining, { state: 'draining' });
+    assert.equal((await api.call('isReady')).status, 503);
+    const undrained = nextEvent(scheduler, 'worker:drain', ({ state }) => state === 'undrained');
+    await done('undrainWorker', worker);
+    await undrained;
     assert.ok((await done('examine')).findings.length >= 10);
     const { options } = await done('readConfiguration');
     assert.ok(!('uri' in options));
@@ -217,6 +227,10 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
       body: { from: '2026-01-01', to: '2026-01-02' },
     });
     await expectProblem(404, 'EXECUTION_NOT_FOUND', 'showExecution', nothing);
+
+    await expectProblem(404, 'WORKER_NOT_FOUND', 'drainWorker', nothing);
+    await database.collections.workers.insertOne(aWorker({ _id: 'gone' }));
+    await expectProblem(409, 'WRONG_STATE', 'undrainWorker', { params: { id: 'gone' } });
 
     const id = await failed();
     await expectProblem(409, 'WRONG_STATE', 'cancelJob', { params: { id } });

@@ -14,6 +14,8 @@ export function aWorker(fields: Partial<WorkerDocument> = {}): WorkerDocument {
     taskTypes: ['work'],
     concurrency: 5,
     running: 0,
+    isDraining: false,
+    drainRequested: false,
     startedAt: START,
     heartbeatAt: START,
     clockError: 1,

@@ -13,6 +13,7 @@ function health(changes: Partial<Health> = {}): Health {
       lastGoodCycle: new Date(0),
       sinceGoodCycle: 100,
       isConnected: true,
+      isDraining: false,
     },
     ...{ loopLag: 3, lockSuccess: 1, pushSuccess: 1, errors },
     ...changes,
@@ -29,6 +30,7 @@ describe('toReadiness', () => {
       state: 'Running',
       uptime: 60_000,
       isConnected: true,
+      isDraining: false,
       loopLag: 3,
       sinceGoodCycle: 100,
     });
@@ -42,6 +44,7 @@ describe('toReadiness', () => {
       'the event loop was blocked for 2500 ms, more than 2000',
       'no database request succeeded for 31000 ms, more than 30000',
     ]);
+    assert.deepEqual(reasons({ isDraining: true }), ['the worker is draining: it claims no jobs']);
     assert.deepEqual(reasons({ sinceGoodCycle: null }), ['no database request has succeeded yet']);
   });
 
