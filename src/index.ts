@@ -3,7 +3,7 @@
 // Scheduler, errors and events
 export { type AnyScheduler, Scheduler } from './scheduler.js';
 export type { MongoClientLike, MongooseConnectionLike } from './config/connection-options.js';
-export type { AllSchedulerOptions, SchedulerOptions } from './config/options.js';
+export type { AllSchedulerOptions, QueueSettings, SchedulerOptions } from './config/options.js';
 export { ChronosError, type ErrorCode, type StoredError } from './domain/errors.js';
 export type { EventName, LifecycleState, SchedulerEvents } from './domain/events.js';
 export type { Logger } from './domain/logger.js';

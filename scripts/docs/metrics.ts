@@ -11,7 +11,7 @@ export interface MetricFacts {
 
 /** Every metric, sorted by name. */
 export async function describeMetrics(): Promise<MetricFacts[]> {
-  const idle = { concurrency: 0, running: 0, buffered: 0, unsettled: 0, isDraining: false };
+  const idle = { concurrency: 0, running: 0, buffered: 0, unsettled: 0, isDraining: false, queueSlots: [] };
   const metrics = attachMetrics({
     workerId: 'docs',
     on: () => undefined,

@@ -1,6 +1,7 @@
 import { isAbsolute } from 'node:path';
 import type { FieldSchedule } from '../domain/calendar/field-schedule.js';
 import type { Clock } from '../domain/clock.js';
+import { didYouMean } from '../domain/did-you-mean.js';
 import type { Duration } from '../domain/duration.js';
 import type { HandlerRetries } from '../domain/job/backoff.js';
 import type { Retention } from '../domain/job/job.js';
@@ -29,6 +30,15 @@ import {
 import { currentEnvironment } from './process-env.js';
 import { parseSymbols, timezoneShape } from './rule-options.js';
 
+/** How this process serves one queue. */
+export interface QueueSettings {
+  /**
+   * How many slots jobs of this queue may occupy in this process, so that long ones cannot take them all. Default: all of
+   * them.
+   */
+  slots?: number;
+}
+
 /** The options of `new Scheduler()`, with one of `uri`, `client` and `connection`. */
 export type SchedulerOptions = AllSchedulerOptions &
   (
@@ -51,6 +61,8 @@ export interface AllSchedulerOptions {
   prefix?: string;
   /** Queues this process serves. Default `['default']`. */
   queues?: readonly string[];
+  /** Settings for some of these queues, by name. Default none. */
+  queueSettings?: Readonly<Record<string, QueueSettings>>;
   /** How many jobs this process runs at the same time. Default 5. */
   concurrency?: number;
   /**
@@ -112,6 +124,7 @@ export const DEFAULT_QUEUE = 'default';
 export const DEFAULT_PRIORITY = 100;
 
 const DAY_MS = 86_400_000;
+const MAX_CONCURRENCY = 10_000;
 
 /** A third of the minute after which a silent worker counts as gone: two heartbeats may be lost. */
 const MAX_HEARTBEAT_MS = 20_000;
@@ -124,7 +137,8 @@ export const optionShapes = {
   database: databaseShape,
   prefix: prefixShape,
   queues: v.listOf(v.name),
-  concurrency: v.integer(1, 10_000),
+  queueSettings: v.mapOf(v.object<Required<QueueSettings>>({ slots: v.integer(1, MAX_CONCURRENCY) })),
+  concurrency: v.integer(1, MAX_CONCURRENCY),
   pollInterval: v.duration({ min: 10, max: DAY_MS }),
   lockTimeout: leaseShape,
   sweepInterval: v.duration({ min: 50 }),
@@ -179,6 +193,7 @@ export const DEFAULTS = {
   database: undefined,
   prefix: DEFAULT_PREFIX,
   queues: [DEFAULT_QUEUE],
+  queueSettings: {},
   concurrency: 5,
   pollInterval: 5000,
   lockTimeout: 60_000,
@@ -223,6 +238,13 @@ export function resolveOptions(input: unknown): ResolvedOptions {
   if (lockTimeout <= heartbeatInterval) {
     errors.push(
       `options.lockTimeout (${lockTimeout} ms) must be longer than options.heartbeatInterval (${heartbeatInterval} ms)`,
+    );
+  }
+  const { queues = DEFAULTS.queues, queueSettings = {} } = parsed;
+  for (const queue of Object.keys(queueSettings)) {
+    if (queues.includes(queue)) continue;
+    errors.push(
+      `options.queueSettings.${queue}: this process does not serve the queue '${queue}'${didYouMean(queue, queues)}: add it to options.queues, or remove its settings`,
     );
   }
   if (errors.length > 0) throw v.validationError('INVALID_OPTIONS', errors);

@@ -227,6 +227,20 @@ export function object<T extends object>(
   };
 }
 
+/** An object with any names as keys, and the same shape for each value. */
+export function mapOf<T>(shape: Shape<T>): Shape<Readonly<Record<string, T>>> {
+  return {
+    schema: { type: 'object', additionalProperties: shape.schema },
+    read: (value, path, errors) => {
+      if (!isRecord(value)) return fail(errors, `${path} must be an object, got ${describeValue(value)}`);
+      const entries = Object.entries(value).filter(([, entry]) => entry !== undefined);
+      return Object.fromEntries(
+        entries.map(([key, entry]) => [key, shape.read(entry, `${path}.${key}`, errors)]),
+      ) as Record<string, T>;
+    },
+  };
+}
+
 /** The same object with required keys; the texts say what to set them to. */
 export function requiring<T extends object, K extends keyof T & string>(
   shape: Shape<Partial<T>>,

@@ -1,5 +1,6 @@
 import type { PoolUse } from '../store/connection.js';
 import type { QueueBacklog } from '../store/jobs/counts.js';
+import type { QueueSlots } from '../worker/in-flight-jobs.js';
 import type { SchedulerLifecycle } from './lifecycle.js';
 
 /** How busy this process is now. */
@@ -14,6 +15,8 @@ export interface WorkerLoad {
   unsettled: number;
   /** It claims no jobs: `drain()` was called. */
   isDraining: boolean;
+  /** Queues with limited slots (`queueSettings`), and how many of them running and prefetched jobs occupy. */
+  queueSlots: readonly QueueSlots[];
   queues: readonly string[];
   taskTypes: readonly string[];
   /** Null without a connection. */
@@ -27,11 +30,12 @@ export function currentLoad({ connected, deps }: SchedulerLifecycle): WorkerLoad
     prefetched: buffered = 0,
     unsettled = 0,
     isDraining = false,
+    queueSlots = [],
   } = connected?.engine ?? {};
   const database = connected?.database;
   const connection = database ? { ...database.poolStats(), isConnected: database.isConnected() } : null;
   return {
-    ...{ concurrency, running, buffered, unsettled, isDraining, queues, connection },
+    ...{ concurrency, running, buffered, unsettled, isDraining, queueSlots, queues, connection },
     taskTypes: deps.registry.taskTypes,
   };
 }

@@ -22,7 +22,7 @@ interface HeartbeatDeps {
   options: Pick<ResolvedOptions, 'heartbeatInterval' | 'queues' | 'concurrency'>;
   registry: Pick<HandlerRegistry, 'taskTypes'>;
   workerId: string;
-  engine: Pick<WorkerEngine, 'running' | 'isDraining' | 'drain' | 'undrain'>;
+  engine: Pick<WorkerEngine, 'running' | 'queueSlots' | 'isDraining' | 'drain' | 'undrain'>;
   state: Pick<SchedulerState, 'current'>;
   /** Undefined if the application has its own clock. */
   databaseClock: Pick<DatabaseClock, 'synchronize' | 'error'> | undefined;
@@ -96,6 +96,7 @@ export class Heartbeat extends PeriodicService {
       taskTypes: registry.taskTypes,
       concurrency: options.concurrency,
       running: engine.running,
+      queueSlots: engine.queueSlots,
       isDraining: engine.isDraining,
       startedAt: this.#startedAt,
       clockError: databaseClock?.error ?? null,

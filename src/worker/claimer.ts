@@ -14,8 +14,8 @@ export interface Claim {
   readonly claimed: readonly ClaimedJob[];
   /** The claimed jobs that the runner accepted. */
   readonly accepted: readonly InFlightJob[];
-  /** Crash suspects were excluded, because this process is already running one. */
-  readonly withoutCrashSuspects: boolean;
+  /** Due jobs may have been left out that can be claimed later: crash suspects, because this process is running one, or jobs of a queue whose slots are taken. */
+  readonly leftJobsOut: boolean;
   /** Due jobs may have been excluded: crash suspects, or ids that are still in flight here. */
   readonly mayHaveExcludedJobs: boolean;
   /** Starts and free slots when the reply arrived, before the claimed jobs started. */
@@ -26,11 +26,11 @@ export interface Claim {
 export interface ClaimerDeps {
   picker: Pick<JobPicker, 'pick' | 'isContended'>;
   runner: Pick<JobRunner, 'accept' | 'freeSlots'>;
-  inFlight: Pick<InFlightJobs, 'started' | 'hasCrashSuspect' | 'excludedIds'>;
+  inFlight: Pick<InFlightJobs, 'started' | 'hasCrashSuspect' | 'excludedIds' | 'queueRoom'>;
   uncertainClaims: Pick<UncertainClaims, 'release'>;
 }
 
-const EMPTY_CLAIM = { wanted: 0, claimed: [], withoutCrashSuspects: false, mayHaveExcludedJobs: false };
+const EMPTY_CLAIM = { wanted: 0, claimed: [], leftJobsOut: false, mayHaveExcludedJobs: false };
 
 /** Claims jobs and hands them to the runner, one claim at a time: each counts the slots that the previous one left. */
 export class Claimer {
@@ -66,7 +66,11 @@ export class Claimer {
       if (this.#mayNotClaim || wanted === 0) return this.#accept(EMPTY_CLAIM);
       const withoutCrashSuspects = inFlight.hasCrashSuspect;
       const exclude = [...inFlight.excludedIds, ...alsoExclude()];
-      const claimed = await picker.pick({ ...room, withoutCrashSuspects, exclude });
+      const { queueRoom } = inFlight;
+      const claimed = await picker.pick({
+        ...{ ...room, withoutCrashSuspects, exclude },
+        ...(queueRoom !== undefined && { queueRoom }),
+      });
       if (this.#mayNotClaim) {
         await uncertainClaims.release(claimed);
         return this.#accept(EMPTY_CLAIM);
@@ -76,7 +80,9 @@ export class Claimer {
         withoutCrashSuspects ||
         exclude.length > 0 ||
         claimed.some(({ job }) => isCrashSuspect(job));
-      return this.#accept({ wanted, claimed, withoutCrashSuspects, mayHaveExcludedJobs });
+      const leftJobsOut =
+        withoutCrashSuspects || (queueRoom !== undefined && hasFullQueue(queueRoom, claimed));
+      return this.#accept({ wanted, claimed, leftJobsOut, mayHaveExcludedJobs });
     });
   }
 
@@ -107,4 +113,11 @@ export class Claimer {
     const [startedBefore, freeSlotsBefore] = [inFlight.started, runner.freeSlots];
     return { ...reply, startedBefore, freeSlotsBefore, accepted: runner.accept(reply.claimed) };
   }
+}
+
+/** A queue has no free slot after this claim, so more of its jobs may be due. */
+function hasFullQueue(queueRoom: ReadonlyMap<string, number>, claimed: readonly ClaimedJob[]): boolean {
+  return [...queueRoom].some(
+    ([queue, room]) => claimed.filter(({ job }) => job.queue === queue).length >= room,
+  );
 }

@@ -10,7 +10,7 @@ import type { Store } from '../store/store.js';
 import { CancellationPoller } from './cancellation-poller.js';
 import type { ChangeListener } from './change-listener.js';
 import { Claimer } from './claimer.js';
-import { InFlightJobs } from './in-flight-jobs.js';
+import { InFlightJobs, type QueueSlots } from './in-flight-jobs.js';
 import { ProgressReporter } from './job-context.js';
 import { JobExecutor } from './job-executor.js';
 import { JobPicker } from './job-picker.js';
@@ -49,7 +49,7 @@ function createParts(deps: EngineDeps) {
   const startedMarker = new StartedMarker(clock, events, store);
   const progress = new ProgressReporter(store, clock, events);
   const executor = new JobExecutor({ ...deps, progress });
-  const inFlight = new InFlightJobs();
+  const inFlight = new InFlightJobs(deps.options.queueSettings);
   const runner = new JobRunner({
     ...deps,
     ...{ inFlight, executor, settler, startedMarker, locks, uncertainClaims },
@@ -59,7 +59,7 @@ function createParts(deps: EngineDeps) {
   const pollLoop = new PollLoop({ ...deps, claimer, runner, settler, uncertainClaims });
   const cancellationPoller = new CancellationPoller({ ...deps, inFlight, runner });
   return {
-    ...{ locks, namedLocks, uncertainClaims, settler, startedMarker, runner, claimer },
+    ...{ locks, namedLocks, uncertainClaims, settler, startedMarker, inFlight, runner, claimer },
     ...{ passRunner, pollLoop, cancellationPoller },
   };
 }
@@ -88,6 +88,11 @@ export class WorkerEngine {
   /** Claimed jobs that wait for a slot. */
   get prefetched(): number {
     return this.#parts.runner.prefetched;
+  }
+
+  /** Queues whose slots are limited, with the slots that their jobs occupy, running or prefetched. */
+  get queueSlots(): QueueSlots[] {
+    return this.#parts.inFlight.queueSlots;
   }
 
   /** Outcomes that are not stored yet. */

@@ -52,13 +52,26 @@ export class InFlightJob implements ClaimedJob {
   }
 }
 
+/** A queue whose slots are limited in this process, and how many of them jobs occupy. */
+export interface QueueSlots {
+  readonly queue: string;
+  readonly slots: number;
+  readonly taken: number;
+}
+
 /** The jobs in flight in this process, by id. */
 export class InFlightJobs {
+  readonly #queues: ReadonlyMap<string, { readonly slots: number; taken: number }>;
   readonly #byId = new Map<string, InFlightJob>();
   readonly #excluded = new Set<InFlightJob>();
   #crashSuspects = 0;
   #started = 0;
   #lastStart = -Infinity;
+
+  constructor(settings: Readonly<Record<string, { readonly slots?: number }>> = {}) {
+    const limited = Object.entries(settings).filter(([, { slots }]) => slots !== undefined);
+    this.#queues = new Map(limited.map(([queue, { slots = 0 }]) => [queue, { slots, taken: 0 }]));
+  }
 
   get size(): number {
     return this.#byId.size;
@@ -82,6 +95,16 @@ export class InFlightJobs {
     return this.#crashSuspects > 0;
   }
 
+  get queueSlots(): QueueSlots[] {
+    return [...this.#queues].map(([queue, { slots, taken }]) => ({ queue, slots, taken }));
+  }
+
+  /** The free slots of queues with limited slots; undefined if there is no such queue. */
+  get queueRoom(): ReadonlyMap<string, number> | undefined {
+    if (this.#queues.size === 0) return undefined;
+    return new Map([...this.#queues].map(([queue, { slots, taken }]) => [queue, Math.max(0, slots - taken)]));
+  }
+
   /** Ids that claims must exclude: jobs that may be due again before this process has finished with them. */
   get excludedIds(): string[] {
     return [...this.#excluded].map(({ job }) => job._id);
@@ -103,6 +126,7 @@ export class InFlightJobs {
   add(entry: InFlightJob): void {
     this.#byId.set(entry.job._id, entry);
     if (isCrashSuspect(entry.job)) this.#crashSuspects++;
+    if (this.#queues.size > 0) this.#takeSlot(entry.job.queue);
   }
 
   markRunning(entry: InFlightJob, now: number): void {
@@ -116,15 +140,31 @@ export class InFlightJobs {
     this.#excluded.add(entry);
   }
 
-  /** The handler has ended, or will never start. */
-  markEnded(entry: InFlightJob): void {
-    if (entry.state !== 'ended' && isCrashSuspect(entry.job)) this.#crashSuspects--;
+  /** The handler has ended, or will never start. True if its queue had no free slot and now has one. */
+  markEnded(entry: InFlightJob): boolean {
+    if (entry.state === 'ended') return false;
     entry.state = 'ended';
+    if (isCrashSuspect(entry.job)) this.#crashSuspects--;
+    return this.#queues.size > 0 && this.#freeSlot(entry.job.queue);
   }
 
-  remove(entry: InFlightJob): void {
-    this.markEnded(entry);
+  /** Like `markEnded`. */
+  remove(entry: InFlightJob): boolean {
+    const queueFreed = this.markEnded(entry);
     this.#excluded.delete(entry);
     this.#byId.delete(entry.job._id);
+    return queueFreed;
+  }
+
+  #takeSlot(name: string): void {
+    const queue = this.#queues.get(name);
+    if (queue !== undefined) queue.taken++;
+  }
+
+  #freeSlot(name: string): boolean {
+    const queue = this.#queues.get(name);
+    if (queue === undefined) return false;
+    queue.taken--;
+    return queue.taken === queue.slots - 1;
   }
 }

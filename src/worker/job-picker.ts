@@ -4,7 +4,13 @@ import { toError } from '../domain/errors.js';
 import { isCrashSuspect, type JobDocument } from '../domain/job/job.js';
 import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import type { EventBus } from '../runtime/event-bus.js';
-import { afterClaim, type DueFilter, type DueJob, MAX_QUEUE_TYPE_PAIRS } from '../store/jobs/claim.js';
+import {
+  afterClaim,
+  type DueFilter,
+  type DueJob,
+  MAX_QUEUE_TYPE_PAIRS,
+  mergeDue,
+} from '../store/jobs/claim.js';
 import type { LockGrant } from '../store/jobs/fence.js';
 import type { Store } from '../store/store.js';
 import type { UncertainClaims } from './uncertain-claims.js';
@@ -16,7 +22,10 @@ const MAX_CONTENDED_BATCH = 250;
 /** Rounds to stay in contended mode after losing jobs to another worker. */
 const CONTENDED_ROUNDS = 16;
 
-type Exclusions = Pick<DueFilter, 'withoutCrashSuspects' | 'exclude'>;
+interface Exclusions extends Pick<DueFilter, 'withoutCrashSuspects' | 'exclude'> {
+  /** How many jobs of these queues to claim at most; undefined if no queue has such a limit. */
+  queueRoom?: ReadonlyMap<string, number>;
+}
 
 export interface PickRequest extends Exclusions {
   /** Free slots: jobs for these go straight to RUNNING. */
@@ -77,9 +86,9 @@ export class JobPicker {
 
   /** Claims up to `slots + prefetch` due jobs, in order of (priority, due time, id). */
   async pick(request: PickRequest): Promise<ClaimedJob[]> {
-    const { registry, queues } = this.#deps;
-    const { taskTypes } = registry;
-    if (taskTypes.length === 0) return [];
+    const { taskTypes } = this.#deps.registry;
+    const queues = this.#openQueues(request.queueRoom);
+    if (taskTypes.length === 0 || queues.length === 0) return [];
     const isSingle = request.slots === 1 && request.prefetch === 0;
     const fitsOneQuery = queues.length * taskTypes.length <= MAX_QUEUE_TYPE_PAIRS;
     // pickOne sets the lease before it knows the task type.
@@ -111,16 +120,14 @@ export class JobPicker {
 
   /** Two round trips for any number of jobs: find the first due ones, then lock those that have not changed since. */
   async pickMany(request: PickRequest): Promise<ClaimedJob[]> {
-    const { store, clock, events } = this.#deps;
+    const { clock, events } = this.#deps;
     const sentAt = clock.monotonic();
     // A crash suspect needs a free slot. Without one, suspects at the head would only take the place of other jobs.
     const withoutCrashSuspects = request.withoutCrashSuspects || request.slots === 0;
     const filter = this.#filter({ ...request, withoutCrashSuspects });
     const room = request.slots + request.prefetch;
     const wanted = this.isContended ? Math.min(room, MAX_CONTENDED_BATCH) : room;
-    const due = this.isContended
-      ? await this.#findAwayFromHead(filter, wanted)
-      : await store.findDue(filter, wanted);
+    const due = await this.#findDue(filter, wanted, request.queueRoom);
     const groups = this.#group(this.#choose(due, request), request.slots);
     const results = await Promise.all(groups.map((group) => this.#claimGroup(group, filter.now, sentAt)));
     if (results.some(({ lostSome }) => lostSome)) this.#contendedRounds = CONTENDED_ROUNDS;
@@ -130,6 +137,28 @@ export class JobPicker {
     if (claimed.length === 0 && failed?.error !== undefined) throw failed.error;
     events.measure('claim', { wanted, found: due.length, claimed: claimed.length });
     return claimed;
+  }
+
+  /**
+   * A queue with room for fewer jobs than wanted has its own query, with its own limit: otherwise its backlog could fill
+   * the result, and the jobs of other queues behind it would not be found.
+   */
+  async #findDue(
+    filter: DueFilter,
+    wanted: number,
+    queueRoom: ReadonlyMap<string, number> | undefined,
+  ): Promise<readonly DueJob[]> {
+    const find = (part: DueFilter, limit: number): Promise<DueJob[]> =>
+      this.isContended ? this.#findAwayFromHead(part, limit) : this.#deps.store.findDue(part, limit);
+    const roomOf = (queue: string): number => queueRoom?.get(queue) ?? Infinity;
+    const limited = filter.queues.filter((queue) => roomOf(queue) < wanted);
+    if (limited.length === 0) return find(filter, wanted);
+    const others = filter.queues.filter((queue) => roomOf(queue) >= wanted);
+    const found = await Promise.all([
+      ...(others.length === 0 ? [] : [find({ ...filter, queues: others }, wanted)]),
+      ...limited.map((queue) => find({ ...filter, queues: [queue] }, roomOf(queue))),
+    ]);
+    return mergeDue(found, wanted);
   }
 
   /** Jobs from a random offset within the most urgent priority, so that workers do not compete for the same ones. */
@@ -181,9 +210,16 @@ export class JobPicker {
     }
   }
 
-  #filter({ withoutCrashSuspects, exclude }: Exclusions): DueFilter {
-    const { queues, registry, clock } = this.#deps;
+  #filter({ withoutCrashSuspects, exclude, queueRoom }: Exclusions): DueFilter {
+    const { registry, clock } = this.#deps;
+    const queues = this.#openQueues(queueRoom);
     return { queues, taskTypes: registry.taskTypes, now: clock.now(), withoutCrashSuspects, exclude };
+  }
+
+  /** The queues that have room. */
+  #openQueues(queueRoom: ReadonlyMap<string, number> | undefined): readonly string[] {
+    const { queues } = this.#deps;
+    return queueRoom === undefined ? queues : queues.filter((queue) => queueRoom.get(queue) !== 0);
   }
 
   #grant(now: Date, lease: number): LockGrant {

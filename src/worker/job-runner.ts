@@ -36,6 +36,8 @@ export interface FreedCapacity {
   handlerTime?: number;
   /** The job is SCHEDULED again and may be due. */
   isRescheduled?: boolean;
+  /** All slots of its queue were taken (`queueSettings`), so claims have left out this queue. */
+  queueFreed?: boolean;
 }
 
 /**
@@ -152,6 +154,10 @@ export class JobRunner {
     return this.#condition.waitFor(() => jobs.every(({ isSettled }) => isSettled));
   }
 
+  whenOneSettled(jobs: readonly InFlightJob[]): Promise<void> {
+    return this.#condition.waitFor(() => jobs.some(({ isSettled }) => isSettled));
+  }
+
   /** Also resolves when no slot will ever become free. */
   whenSlotFree(): Promise<void> {
     return this.#condition.waitFor(() => this.freeSlots > 0 || this.allStuck);
@@ -204,8 +210,8 @@ export class JobRunner {
   /** The slot is free when the handler has ended; the job is forgotten when its outcome is also stored. */
   async #run(entry: InFlightJob): Promise<void> {
     await this.#slots(() => this.#occupySlot(entry));
-    this.#inFlight.markEnded(entry);
-    this.#onSlotFreed({ handlerTime: this.#deps.clock.monotonic() - entry.since });
+    const queueFreed = this.#inFlight.markEnded(entry);
+    this.#onSlotFreed({ handlerTime: this.#deps.clock.monotonic() - entry.since, queueFreed });
 
     await entry.settled;
     this.#forget(entry);
@@ -293,7 +299,8 @@ export class JobRunner {
     if (entry.state === 'prefetched') this.#prefetched = this.#prefetched.filter((other) => other !== entry);
     if (entry.heldLease !== undefined && !entry.isSettled) this.#deps.locks.release(entry.heldLease);
     entry.isSettled = true;
-    this.#inFlight.remove(entry);
+    const queueFreed = this.#inFlight.remove(entry);
     this.#condition.notify();
+    if (queueFreed) this.#onCapacity({ queueFreed });
   }
 }

@@ -47,18 +47,17 @@ export class PassRunner {
     for (let hasWaited = false; runs.length < batch && !claimer.isClosed;) {
       await runner.whenSlotFree();
       if (runner.allStuck || claimer.isClosed) break;
-      const { wanted, claimed, accepted, withoutCrashSuspects } = await claimer.claim(
+      const { wanted, claimed, accepted, leftJobsOut } = await claimer.claim(
         () => ({ slots: Math.min(runner.freeSlots, batch - runs.length), prefetch: 0 }),
         excluded,
       );
       runs.push(...accepted);
+      const pending = runs.filter(({ isSettled }) => !isSettled);
       if (claimed.length > 0) hasWaited = false;
-      else if (hasWaited || (wanted > 0 && !withoutCrashSuspects)) break;
-      else {
-        // Crash suspects run one at a time: the next one can be claimed when this one has settled.
-        hasWaited = true;
-        await runner.whenSettled(runs);
-      }
+      else if (hasWaited || (wanted > 0 && !leftJobsOut)) break;
+      // The jobs that were left out can be claimed when one of these has settled.
+      else if (pending.length > 0) await runner.whenOneSettled(pending);
+      else hasWaited = true;
     }
     await runner.whenSettled(runs);
     const failed = runs.filter(({ outcome }) => outcome?.kind === 'failed' || outcome?.kind === 'retry');

@@ -147,10 +147,11 @@ export class PollLoop extends PeriodicService {
     else this.wakeWithin(left);
   }
 
-  #onCapacity({ handlerTime, isRescheduled }: FreedCapacity): void {
+  #onCapacity({ handlerTime, isRescheduled, queueFreed }: FreedCapacity): void {
     if (handlerTime !== undefined) this.#prefetchSize.observeHandler(handlerTime);
     if (isRescheduled) this.requestPoll();
-    else if (this.#saturatedSince !== undefined || this.#lastClaim.mayHaveExcludedJobs) this.wake();
+    else if (queueFreed || this.#saturatedSince !== undefined || this.#lastClaim.mayHaveExcludedJobs)
+      this.wake();
   }
 
   async #timeUntilNextDue(after: Date): Promise<number> {

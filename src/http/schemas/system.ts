@@ -29,6 +29,11 @@ const worker = s.response<WorkerView>({
   taskTypes: s.list(s.string()),
   concurrency: s.number(),
   running: s.number(),
+  queueSlots: s.objectList<WorkerView['queueSlots'][number]>({
+    queue: s.string(),
+    slots: s.number('how many slots jobs of this queue may occupy in this process'),
+    taken: s.number(),
+  }),
   isDraining: s.boolean('true: it claims no jobs; it is drained when `running` is 0'),
   startedAt: s.date(),
   heartbeatAt: s.date(),

@@ -113,7 +113,7 @@ export const suspect: ExplainCheck = {
   passed: 'It does not have to wait for another crash suspect.',
   explain({ job, workers, suspects }) {
     if (job === null || !isCrashSuspect(job)) return undefined;
-    const free = capable(workers, job).filter(hasFreeSlot);
+    const free = capable(workers, job).filter((worker) => hasFreeSlot(worker, job.queue));
     const others = free.map(({ id }) => suspects.find(({ lockedBy }) => lockedBy === id));
     const [first] = others;
     if (first === undefined || others.includes(undefined)) return undefined;

@@ -57,7 +57,16 @@ export const busy: ExplainCheck = {
   passed: 'A worker that can run it has a free slot.',
   explain({ job, workers }) {
     const able = job === null ? [] : capable(workers, job).filter(({ isDraining }) => !isDraining);
-    if (able.length === 0 || able.some(hasFreeSlot)) return undefined;
+    if (job === null || able.length === 0 || able.some((worker) => hasFreeSlot(worker, job.queue)))
+      return undefined;
+    // These have free slots, but only for other queues.
+    const limited = able.filter(({ running, concurrency }) => running < concurrency);
+    if (limited.length > 0) {
+      const names = limited.map(({ id }) => id).join(', ');
+      return blocked(
+        `It waits for a free slot of its queue '${job.queue}': queueSettings limits the slots, and they are taken in ${names}.`,
+      );
+    }
     const slots = able.reduce((total, { concurrency }) => total + concurrency, 0);
     const who =
       able.length === 1 ? 'the worker that can run it is' : `all ${able.length} workers that can run it are`;
@@ -65,8 +74,13 @@ export const busy: ExplainCheck = {
   },
 };
 
-export function hasFreeSlot({ running, concurrency, isDraining }: WorkerView): boolean {
-  return !isDraining && running < concurrency;
+/** A slot for a job of this queue. */
+export function hasFreeSlot(
+  { running, concurrency, isDraining, queueSlots }: WorkerView,
+  queueName: string,
+): boolean {
+  const limit = queueSlots.find((one) => one.queue === queueName);
+  return !isDraining && running < concurrency && (limit === undefined || limit.taken < limit.slots);
 }
 
 function withHandler(workers: readonly WorkerView[], taskType: string): WorkerView[] {

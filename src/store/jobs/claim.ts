@@ -76,7 +76,12 @@ export async function findDue(c: Collections, filter: DueFilter, limit: number, 
   const found = await Promise.all(
     filters.map((part) => c.jobs.find<DueJob>(dueFilter(part), options).toArray()),
   );
-  return filters.length === 1 ? (found[0] ?? []) : found.flat().sort(compareOrder).slice(0, limit);
+  return filters.length === 1 ? (found[0] ?? []) : mergeDue(found, limit);
+}
+
+/** The first `limit` jobs of several queries, in order. */
+export function mergeDue(found: readonly (readonly DueJob[])[], limit: number): DueJob[] {
+  return found.flat().sort(compareOrder).slice(0, limit);
 }
 
 /**

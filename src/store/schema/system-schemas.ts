@@ -1,5 +1,5 @@
 import type { LifecycleState } from '../../domain/events.js';
-import { boolean, date, EXPIRY_INDEX, number, optional, schemaFor, text } from './fields.js';
+import { boolean, date, EXPIRY_INDEX, number, optional, schemaFor, subdocument, text } from './fields.js';
 
 export const AUDIT_INDEX = 'newest';
 
@@ -17,6 +17,8 @@ export interface WorkerDocument {
   taskTypes: readonly string[];
   concurrency: number;
   running: number;
+  /** Queues with limited slots (`queueSettings`), and how many of them running and prefetched jobs occupy. */
+  queueSlots: readonly { queue: string; slots: number; taken: number }[];
   /** It claims no jobs. */
   isDraining: boolean;
   /** What this or another process asked for last; the worker follows it at its next heartbeat. */
@@ -63,6 +65,7 @@ export const workerSchema = schemaFor({
   taskTypes: { type: [String], required: true },
   concurrency: number,
   running: number,
+  queueSlots: { type: [subdocument({ queue: text, slots: number, taken: number })], required: true },
   isDraining: boolean,
   drainRequested: boolean,
   startedAt: date,

@@ -14,6 +14,7 @@ export function aWorker(fields: Partial<WorkerDocument> = {}): WorkerDocument {
     taskTypes: ['work'],
     concurrency: 5,
     running: 0,
+    queueSlots: [],
     isDraining: false,
     drainRequested: false,
     startedAt: START,

@@ -31,6 +31,7 @@ describe('resolveOptions', () => {
       shellFiles: [],
       urlHosts: [],
       queues: ['default'],
+      queueSettings: {},
       concurrency: 5,
       pollInterval: 5000,
       lockTimeout: 60_000,
@@ -48,6 +49,7 @@ describe('resolveOptions', () => {
       timezone: 'UTC',
       workerId: undefined,
       taskHandlers: {},
+      logger: undefined,
       clock: undefined,
     });
     assert.deepEqual([DEFAULT_QUEUE, DEFAULT_PRIORITY], ['default', 100]);
@@ -56,6 +58,39 @@ describe('resolveOptions', () => {
   it('reads durations as milliseconds or with a unit', () => {
     const { pollInterval, timeout } = resolveOptions({ uri, pollInterval: 3000, timeout: '2m' });
     assert.deepEqual([pollInterval, timeout], [3000, 120_000]);
+  });
+
+  it('accepts settings only for queues that it serves', () => {
+    const queues = ['mail', 'default'];
+    const { queueSettings } = resolveOptions({
+      uri,
+      queues,
+      queueSettings: { mail: { slots: 2 }, default: {} },
+    });
+    assert.deepEqual(queueSettings, { mail: { slots: 2 }, default: {} });
+    assert.deepEqual(problemsOf({ uri, queues, queueSettings: { mial: { slots: 2 } } }), [
+      "options.queueSettings.mial: this process does not serve the queue 'mial' (did you mean 'mail'?): add it to options.queues, or remove its settings",
+    ]);
+    assert.match(
+      problemsOf({ uri, queues, queueSettings: { mail: { slots: 0, slot: 1 } } }).join(),
+      /queueSettings\.mail\.slots must be a whole number from 1 .*queueSettings\.mail\.slot is not an option/,
+    );
+    assert.match(
+      problemsOf({ uri, queueSettings: [] }).join(),
+      /queueSettings must be an object, got an empty list/,
+    );
+  });
+
+  it('accepts a logger with four methods, or false', () => {
+    const write = (): void => undefined;
+    const logger = { debug: write, info: write, warn: write, error: write };
+    assert.equal(resolveOptions({ uri, logger }).logger, logger);
+    assert.equal(resolveOptions({ uri, logger: false }).logger, false);
+    for (const wrong of [true, null, { info: write }, write])
+      assert.match(
+        problemsOf({ uri, logger: wrong }).join(),
+        /options\.logger must be false, or a logger with debug/,
+      );
   });
 
   it('keeps 0 where 0 has a meaning', () => {

@@ -8,7 +8,7 @@ import { flushEventLoop } from '../../support/flush-event-loop.js';
 import { ManualClock } from '../../support/manual-clock.js';
 
 const LOAD: WorkerLoad = {
-  ...{ concurrency: 5, running: 2, buffered: 3, unsettled: 4, isDraining: false },
+  ...{ concurrency: 5, running: 2, buffered: 3, unsettled: 4, isDraining: false, queueSlots: [] },
   queues: ['default', 'mail'],
   taskTypes: ['send'],
   connection: { open: 7, inUse: 2, waiting: 1, max: 10, isConnected: true },

@@ -49,6 +49,7 @@ const inFlight = {
   started: 0,
   hasCrashSuspect: false,
   excludedIds: [],
+  queueRoom: undefined,
   has: () => true,
 };
 
@@ -104,7 +105,13 @@ const SERVICES: Record<string, (context: ServiceContext) => PeriodicService> = {
       registry: { taskTypes: [] },
       workerId: 'me',
       store: { saveHeartbeat: async () => false },
-      engine: { running: 0, isDraining: false, drain: async () => true, undrain: () => undefined },
+      engine: {
+        running: 0,
+        queueSlots: [],
+        isDraining: false,
+        drain: async () => true,
+        undrain: () => undefined,
+      },
       state: { current: 'Running' },
       databaseClock: { synchronize: async () => round(), error: 0 },
       warnings: [],

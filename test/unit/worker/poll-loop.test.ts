@@ -21,6 +21,7 @@ describe('PollLoop', () => {
     timeSinceLastStart: number;
     hasCrashSuspect: boolean;
     excludedIds: string[];
+    queueRoom: undefined;
     stale: ClaimedJob[];
     started: number;
   };
@@ -43,6 +44,7 @@ describe('PollLoop', () => {
       timeSinceLastStart: 0,
       hasCrashSuspect: false,
       excludedIds: [],
+      queueRoom: undefined,
       stale: [],
       started: 0,
     };
