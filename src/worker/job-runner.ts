@@ -202,9 +202,9 @@ export class JobRunner {
       ...{ outcome: { kind: 'expired', expiresAt }, startedAt: now, finishedAt: now, duration: 0 },
       ...{ log: [], isStuck: false, hookErrors: [] },
     };
-    this.#inFlight.markEnded(entry);
+    const queueFreed = this.#inFlight.markEnded(entry);
     void this.#settleAndAnnounce(entry, attempt).then(() => this.#forget(entry));
-    this.#onSlotFreed({});
+    this.#onSlotFreed({ queueFreed });
   }
 
   /** The slot is free when the handler has ended; the job is forgotten when its outcome is also stored. */

@@ -190,7 +190,9 @@ describe('handlers', () => {
     it('rejects a class that is not a handler, and two classes with the same name [J6]', async () => {
       const { scheduler } = manualScheduler(database);
       class Nothing {}
-      await assert.rejects(async () => scheduler.dispatch(Nothing as unknown as string), { code: 'INVALID_ARGUMENT' });
+      await assert.rejects(async () => scheduler.dispatch(Nothing as unknown as string), {
+        code: 'INVALID_ARGUMENT',
+      });
       const twin = (result: number) =>
         class Twin {
           handle(): number {
