@@ -63,7 +63,7 @@ export const floorRoles = {
     const recorder = new Recorder();
     const { jobs, close } = await open(uri);
     const pipeline = [{ $match: { operationType: 'insert' } }, { $project: { operationType: 1 } }];
-    const stream = jobs.watch(pipeline, { maxAwaitTimeMS: 1000 });
+    const stream = jobs.watch(pipeline, { maxAwaitTimeMS: 1000, readConcern: { level: 'majority' } });
     await stream.tryNext();
     ready();
     while (recorder.latencies.length < count) {

@@ -64,9 +64,9 @@ describe('chronos commands for jobs and executions', () => {
       [['--state', 'waiting'], soon],
       [['--state', 'delayed'], later],
     ] as const) {
-      const page = (await runJson('jobs', 'list', '--queue', 'mail', ...words)) as typeof mail;
+      const page = await runJson<{ items: { id: string }[] }>('jobs', 'list', '--queue', 'mail', ...words);
       assert.deepEqual(
-        (page as { items: { id: string }[] }).items.map((job) => job.id),
+        page.items.map((job) => job.id),
         [id],
       );
     }

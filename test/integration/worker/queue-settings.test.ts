@@ -11,6 +11,7 @@ import { timeAfter } from '../../support/instants.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { manualScheduler, withoutRenewalThread } from '../../support/manual-scheduler.js';
 import { assertBounded } from '../../support/query-bounds.js';
+import { collectionName } from '../../support/database.js';
 import { profileQueries } from '../../support/query-profiler.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 
@@ -192,7 +193,8 @@ describe('queueSettings.slots', () => {
       );
       await jobs.insertMany(Array.from({ length: 20 }, (_, n) => aFast(`fast-${n}`, 100)));
       const mine = picker();
-      const find = () => profileQueries(database, ['jobs'], () => mine.pick(request(10, { slow: 2 })));
+      const find = () =>
+        profileQueries(database, [collectionName('jobs')], () => mine.pick(request(10, { slow: 2 })));
       // Two limited slow jobs and eight fast ones; the claim itself reads the ten documents by id.
       const work = await find();
       assertBounded(
@@ -200,7 +202,9 @@ describe('queueSettings.slots', () => {
         12 + 2 * queues.length,
         12,
       );
-      const full = await profileQueries(database, ['jobs'], () => mine.pick(request(4, { slow: 0 })));
+      const full = await profileQueries(database, [collectionName('jobs')], () =>
+        mine.pick(request(4, { slow: 0 })),
+      );
       assertBounded(
         full.filter(({ command }) => command === 'query'),
         4 + queues.length,
@@ -212,7 +216,7 @@ describe('queueSettings.slots', () => {
       await database.collections.jobs.insertMany([aSlow('a', 1), aFast('b', 2)]);
       const { queueRoom: _, ...unlimited } = request(3, {});
       const queries = async (claim: PickRequest): Promise<number> => {
-        const work = await profileQueries(database, ['jobs'], () => picker().pick(claim));
+        const work = await profileQueries(database, [collectionName('jobs')], () => picker().pick(claim));
         return work.filter(({ command }) => command === 'query').length;
       };
       assert.equal(await queries(unlimited), 1);
