@@ -58,7 +58,7 @@ export type ResultOf<E> = TypesOf<E>['result'];
 /** An entry is a `Task`, the type of a handler, or just the type of the payload. */
 type TypesOf<E> =
   IsAny<E> extends true
-    ? { input: AnyPayload; result: AnyPayload; output: AnyPayload }
+    ? { input: AnyPayload; result: unknown; output: AnyPayload }
     : E extends Task<infer I, infer R, infer O>
       ? { input: I; result: R; output: O }
       : E extends (...args: infer A) => infer R
