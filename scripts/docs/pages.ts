@@ -49,6 +49,7 @@ async function generateParts(): Promise<Record<string, Record<string, string>>> 
     },
     'docs/options.md': {
       scheduler: optionTable(options, 'AllSchedulerOptions'),
+      'queue settings': optionTable(options, 'QueueSettings'),
       retries: optionTable(handlerOptions, 'RetryOptions'),
       'retry functions': optionTable(await read('src/domain/job/backoff.ts'), 'RetryFunctions'),
       retention: optionTable(handlerOptions, 'RetentionOptions'),
