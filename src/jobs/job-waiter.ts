@@ -277,7 +277,7 @@ export class JobWaiter extends PeriodicService {
 function notFoundError(jobId: string): ChronosError {
   return new ChronosError(
     'JOB_NOT_FOUND',
-    `job '${jobId}' does not exist: it was pruned, or there was never such a job`,
+    `job '${jobId}' does not exist: it was pruned or deleted, or there was never such a job`,
   );
 }
 

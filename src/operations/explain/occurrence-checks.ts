@@ -125,7 +125,7 @@ function explainOccurrence(
   const isPlanned = nextRunAt === null || nextRunAt > at;
   if (isPlanned) {
     return final(
-      `It has no job: its job was pruned, or ${at.toISOString()} is not an occurrence of '${_id}' any more.`,
+      `It has no job: its job was pruned or deleted, or ${at.toISOString()} is not an occurrence of '${_id}' any more.`,
       nextRunAt,
     );
   }
