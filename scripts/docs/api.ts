@@ -168,6 +168,8 @@ class Reference {
   #isReadAsMembers(symbol: ts.Symbol, node: ts.TypeAliasDeclaration): boolean {
     if (ts.isTypeLiteralNode(node.type)) return true;
     const type = this.#checker.getDeclaredTypeOfSymbol(symbol);
+    // The members of a class are listed there.
+    if (((type.getSymbol()?.flags ?? 0) & ts.SymbolFlags.Class) !== 0) return false;
     const isObject =
       (type.flags & (ts.TypeFlags.Object | ts.TypeFlags.Intersection)) !== 0 &&
       type.getCallSignatures().length + type.getConstructSignatures().length === 0 &&
