@@ -120,7 +120,13 @@ export async function openOwnClient(
   database: string | undefined,
   options: mongo.MongoClientOptions,
 ): Promise<OpenClient> {
-  const client = new mongo.MongoClient(uri, { ...options, appName: 'chronos', retryWrites: true });
+  const client = new mongo.MongoClient(uri, {
+    ...options,
+    appName: 'chronos',
+    retryWrites: true,
+    // Collections have their own read preference; this is the server that connect() waits for.
+    readPreference: 'primary',
+  });
   try {
     await client.connect();
   } catch (error) {

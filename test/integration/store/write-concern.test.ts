@@ -18,6 +18,20 @@ const READS = ['find', 'aggregate', 'distinct', 'count'];
 describe('write concern', () => {
   const database = useSharedDatabase();
 
+  it('and read preference of the connection string do not matter', async () => {
+    // There is no secondary: with this preference nothing could be read, and there would be no connection.
+    const uri = new URL(database.uri);
+    for (const [name, value] of Object.entries({ readPreference: 'secondary', w: '0', journal: 'false' }))
+      uri.searchParams.set(name, value);
+    const scheduler = database.scheduler({
+      ...{ uri: uri.href, connectTimeout: '5s', taskHandlers: { work: () => 'done' } },
+    });
+    await scheduler.start();
+    assert.equal((await (await scheduler.dispatch('work')).wait()).status, 'COMPLETED');
+    const [finding] = (await scheduler.operations.doctor()).filter(({ check }) => check === 'writeConcern');
+    assert.equal(finding?.level, 'ok');
+  });
+
   it('is majority with journal for every write of the store, and reads go to the primary, whatever the client says', async () => {
     const client = new mongo.MongoClient(database.uri, { monitorCommands: true, ...WEAK_OPTIONS });
     const commands: mongo.CommandStartedEvent[] = [];
