@@ -247,7 +247,7 @@ describe('a pass over the definitions', () => {
     assert.deepEqual([withoutBatch.executed, withoutBatch.failed], [0, 0]);
     assert.equal((await scheduler.runOnce({ batch: 8 })).executed, 8);
     assert.equal((await scheduler.runOnce()).executed, 32);
-    await scheduler.dispatch('bad', null, { priority: 1, retries: { base: '1h' } });
+    await scheduler.dispatch('bad', null, { priority: 1, retries: { base: '1h', jitter: 'none' } });
     const report = await scheduler.runOnce({ batch: 5 });
     assert.deepEqual([report.executed, report.failed], [5, 1]);
     clock.advance(MINUTE);
