@@ -50,10 +50,10 @@ export const jobCommands: readonly CommandSpec[] = [
         lines: (): Line[] => [
           [state === null ? styled('dim', 'no job yet') : stateSpan(state), `  ${sentence}`],
           '',
-          ...checked.map((check): Line => [
-            check.passed ? styled('green', '✔ ') : styled('yellow', '✖ '),
-            styled('dim', `${check.gate}: `),
-            check.sentence,
+          ...checked.map(({ check, passed, sentence: finding }): Line => [
+            passed ? styled('green', '✔ ') : styled('yellow', '✖ '),
+            styled('dim', `${check}: `),
+            finding,
           ]),
         ],
       };

@@ -50,7 +50,7 @@ export const systemRoutes: readonly Route[] = [
   drainRoute('drain', 'Ask a worker to claim no more jobs and finish those that it runs; it stays up'),
   drainRoute('undrain', 'Ask a worker to claim jobs again'),
   route('GET /doctor', {
-    operationId: 'examine',
+    operationId: 'runDoctor',
     summary: 'Problems of the installation, and what to do about them',
     response: schemas.findings,
     handle: async ({ operations }) => {

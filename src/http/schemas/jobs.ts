@@ -103,10 +103,10 @@ export const explanation = s.response<Explanation>({
   jobId: s.string(),
   state: s.nullable(s.state),
   sentence: s.string('why the job does not run, and when it will'),
-  gate: s.nullable(s.string('the first check that fails')),
+  check: s.nullable(s.string('the first check that fails')),
   at: s.nullable(s.date('when that changes, if known')),
   checked: s.objectList<Explanation['checked'][number]>({
-    gate: s.string(),
+    check: s.string(),
     passed: s.boolean(),
     sentence: s.string(),
   }),

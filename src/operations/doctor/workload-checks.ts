@@ -125,7 +125,7 @@ export const workloadChecks: Checks = {
     return error(finding, 'Correct their rules with updateSchedule(), or remove them.');
   },
 
-  async owedRuns(_, { store, clock }) {
+  async pendingRuns(_, { store, clock }) {
     const pending = await store.findLongPending(ago(clock, PENDING_TOO_LONG_MS), MAX_FOUND);
     if (pending.length === 0) return ok('No run has been pending for more than a day.');
     const finding = `Schedules have runs that have been pending for more than a day: ${listNames(pending.map(({ _id }) => _id))}.`;

@@ -27,11 +27,11 @@ export interface Explanation {
   state: JobState | null;
   sentence: string;
   /** The first check that keeps it from running; null if none does. */
-  gate: string | null;
+  check: string | null;
   /** When that changes, or when the job ended, if known. */
   at: Date | null;
   /** The checks that ran, in order. */
-  checked: { gate: string; passed: boolean; sentence: string }[];
+  checked: { check: string; passed: boolean; sentence: string }[];
 }
 
 interface ExplainDeps {
@@ -76,12 +76,12 @@ export async function explainJob(deps: ExplainDeps, jobId: string): Promise<Expl
 export function explain(facts: Facts, checks: readonly ExplainCheck[] = CHECKS): Explanation {
   const { id: jobId, job, now } = facts;
   const checked: Explanation['checked'] = [];
-  let reason: Pick<Explanation, 'gate' | 'sentence' | 'at'> | undefined;
+  let reason: Pick<Explanation, 'check' | 'sentence' | 'at'> | undefined;
   for (const check of checks) {
     const blocked = check.explain(facts);
     const sentence = blocked?.sentence ?? check.passed;
-    checked.push({ gate: check.name, passed: blocked === undefined, sentence });
-    if (blocked !== undefined) reason ??= { gate: check.name, sentence, at: blocked.at };
+    checked.push({ check: check.name, passed: blocked === undefined, sentence });
+    if (blocked !== undefined) reason ??= { check: check.name, sentence, at: blocked.at };
     if (blocked?.isFinal === true) break;
   }
   const since = job === null ? '' : ` since ${formatMoment(job.nextRunAt, now)}`;
@@ -89,7 +89,7 @@ export function explain(facts: Facts, checks: readonly ExplainCheck[] = CHECKS):
   return {
     jobId,
     state: job === null ? null : jobState(job, now),
-    ...(reason ?? { gate: null, sentence: unblocked, at: null }),
+    ...(reason ?? { check: null, sentence: unblocked, at: null }),
     checked,
   };
 }

@@ -64,7 +64,7 @@ export const running: ExplainCheck = {
 };
 
 export const prefetched: ExplainCheck = {
-  name: 'buffered',
+  name: 'prefetched',
   passed: 'No worker has prefetched it.',
   explain({ job, now }) {
     if (job?.status !== 'QUEUED') return undefined;

@@ -16,7 +16,7 @@ import {
 // Checks of an occurrence that has no job yet. Once the job exists, its schedule no longer affects it.
 
 export const invalidSchedule: ExplainCheck = {
-  name: 'unreadableSchedule',
+  name: 'invalidSchedule',
   passed: 'It does not depend on a malformed schedule.',
   explain({ id, job, scheduleError }) {
     if (job !== null || scheduleError === null) return undefined;
@@ -104,7 +104,7 @@ export const runningElsewhere: ExplainCheck = {
 };
 
 export const noJobYet: ExplainCheck = {
-  name: 'notMade',
+  name: 'noJobYet',
   passed: 'Its job exists.',
   explain(facts) {
     const { job, schedule, occurrence } = facts;

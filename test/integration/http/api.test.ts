@@ -169,7 +169,7 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     const undrained = nextEvent(scheduler, 'worker:drain', ({ state }) => state === 'undrained');
     await done('undrainWorker', worker);
     await undrained;
-    assert.ok((await done('examine')).findings.length >= 10);
+    assert.ok((await done('runDoctor')).findings.length >= 10);
     const { options } = await done('readConfiguration');
     assert.ok(!('uri' in options));
     assert.deepEqual(await done('prune', { body: { olderThan: '365d' } }), {

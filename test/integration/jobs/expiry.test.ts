@@ -66,25 +66,6 @@ describe('a job that expires', () => {
     assert.equal((await scheduler.getJob(first))?.lockedBy, null);
   });
 
-  it('frees the slot of its queue [B24]', async () => {
-    const { scheduler } = manualScheduler(database, {
-      ...{ queues: ['q'], queueSettings: { q: { slots: 1 } } },
-      ...{ pollInterval: '1h', sweepInterval: '1h' },
-    });
-    scheduler.registerHandler('work', () => undefined);
-    await scheduler.start();
-    const completed = nextEvent(scheduler, 'job:complete');
-    await scheduler.dispatchMany([
-      {
-        taskType: 'work',
-        options: { queue: 'q', key: 'late', priority: 1, at: timeAfter(-2 * MINUTE), expiresIn: '1m' },
-      },
-      { taskType: 'work', options: { queue: 'q', key: 'next', priority: 2 } },
-    ]);
-    assert.equal((await completed).jobId, 'work=next');
-    assert.deepEqual(await facts(scheduler, 'work=late'), EXPIRED);
-  });
-
   it('is ended by the sweeper if nobody can run it, even if it is held [B24]', async () => {
     const { scheduler, clock } = manualScheduler(database);
     const events = recordEvents(scheduler, 'job:expired');

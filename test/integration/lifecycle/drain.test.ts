@@ -170,7 +170,7 @@ describe('draining a worker', () => {
     const own = await client.dispatch('quick', null, { queue: 'own' });
     assert.match((await cli('workers', 'list')).stdout, /first +Draining +1\/5/);
     const why = await client.operations.explainJob(own.id);
-    assert.equal(why?.gate, 'draining');
+    assert.equal(why?.check, 'draining');
     assert.match(why?.sentence ?? '', /chronos workers undrain first/);
     assert.ok(!first.lines.some(({ msg }) => msg.startsWith('worker drained')));
 
@@ -234,11 +234,11 @@ describe('draining a worker', () => {
     const workersAlive = async () =>
       (await operations.doctor()).find(({ check }) => check === 'workersAlive');
     assert.equal((await workersAlive())?.level, 'ok');
-    assert.equal((await operations.explainJob(id))?.gate, null);
+    assert.equal((await operations.explainJob(id))?.check, null);
     // The draining worker has free slots, but does not use them.
     await db.collections.workers.updateOne({ _id: 'b' }, { $set: { running: 5 } });
     const busy = await operations.explainJob(id);
-    assert.deepEqual([busy?.gate, (busy?.sentence ?? '').includes('5 slots taken')], ['busy', true]);
+    assert.deepEqual([busy?.check, (busy?.sentence ?? '').includes('5 slots taken')], ['busy', true]);
     await db.collections.workers.updateOne({ _id: 'b' }, { $set: { isDraining: true } });
     assert.match(
       (await operations.explainJob(id))?.sentence ?? '',

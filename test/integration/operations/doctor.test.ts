@@ -159,10 +159,10 @@ describe('doctor', () => {
       }),
     ]);
     const found = await problems(scheduler);
-    assert.deepEqual(Object.keys(found), ['lateSchedules', 'disabledSchedules', 'owedRuns']);
+    assert.deepEqual(Object.keys(found), ['lateSchedules', 'disabledSchedules', 'pendingRuns']);
     assert.match(found['lateSchedules']?.finding ?? '', /late: late \(2026-01-01/);
     assert.match(found['disabledSchedules']?.finding ?? '', /broken \(bad cron\)/);
-    assert.match(found['owedRuns']?.finding ?? '', /: pending\.$/);
+    assert.match(found['pendingRuns']?.finding ?? '', /: pending\.$/);
   });
 
   it('reports a wrong clock, and a check that throws [B18]', async () => {

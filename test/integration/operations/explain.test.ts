@@ -15,19 +15,19 @@ describe('explain', () => {
     const { scheduler } = manualScheduler(database);
     const { operations } = scheduler;
     const { id } = await scheduler.dispatch('work');
-    const gate = async (): Promise<string | null | undefined> => (await operations.explainJob(id))?.gate;
-    assert.equal(await gate(), 'alive');
+    const check = async (): Promise<string | null | undefined> => (await operations.explainJob(id))?.check;
+    assert.equal(await check(), 'alive');
     const { workers } = database.collections;
     await workers.insertOne(aWorker({ taskTypes: ['wok'] }));
     assert.match((await operations.explainJob(id))?.sentence ?? '', /handler for 'work'.*'wok'/);
     await workers.updateOne({}, { $set: { taskTypes: ['work'], queues: ['mail'] } });
-    assert.equal(await gate(), 'queue');
+    assert.equal(await check(), 'queue');
     await workers.updateOne({}, { $set: { queues: ['default'], running: 5 } });
-    assert.equal(await gate(), 'busy');
+    assert.equal(await check(), 'busy');
     await workers.updateOne({}, { $set: { running: 4 } });
-    assert.equal(await gate(), null);
+    assert.equal(await check(), null);
     await scheduler.hold(id);
-    assert.equal(await gate(), 'held');
+    assert.equal(await check(), 'held');
     await scheduler.unhold(id);
 
     const [started, finish] = [signal(), signal()];
@@ -39,7 +39,7 @@ describe('explain', () => {
     const pass = scheduler.run();
     await started.promise;
     const running = await operations.explainJob(id);
-    assert.deepEqual([running?.state, running?.gate], ['running', 'running']);
+    assert.deepEqual([running?.state, running?.check], ['running', 'running']);
     assert.match(
       running?.sentence ?? '',
       new RegExp(`worker ${scheduler.workerId} since .*progress 40: halfway`),
@@ -56,9 +56,9 @@ describe('explain', () => {
     const job = aJob();
     await database.collections.jobs.insertOne(job);
     await database.collections.workers.insertOne(aWorker());
-    assert.equal((await scheduler.operations.explainJob(job._id))?.gate, null);
+    assert.equal((await scheduler.operations.explainJob(job._id))?.check, null);
     clock.advance(61_000);
-    assert.equal((await scheduler.operations.explainJob(job._id))?.gate, 'alive');
+    assert.equal((await scheduler.operations.explainJob(job._id))?.check, 'alive');
   });
 
   it('finds that a live worker can run the job [B11]', async () => {
@@ -73,7 +73,7 @@ describe('explain', () => {
     const { id } = await scheduler.dispatch('work', null, { delay: '1h' });
     const explanation = await scheduler.operations.explainJob(id);
     assert.deepEqual(
-      explanation?.checked.filter(({ passed }) => !passed).map(({ gate }) => gate),
+      explanation?.checked.filter(({ passed }) => !passed).map(({ check }) => check),
       ['due'],
     );
   });
@@ -85,10 +85,10 @@ describe('explain', () => {
     await jobs.insertMany([waiting, other, aJob({ status: 'RUNNING', lockedBy: 'second' })]);
     await workers.insertOne(aWorker({ running: 1 }));
     const explanation = await scheduler.operations.explainJob(waiting._id);
-    assert.equal(explanation?.gate, 'suspect');
+    assert.equal(explanation?.check, 'suspect');
     assert.match(explanation.sentence, new RegExp(`is running ${other._id}\\.`));
     await workers.insertOne(aWorker({ _id: 'second', running: 1 }));
-    assert.equal((await scheduler.operations.explainJob(waiting._id))?.gate, null);
+    assert.equal((await scheduler.operations.explainJob(waiting._id))?.check, null);
   });
 
   it('reports a malformed schedule for its occurrences [B11]', async () => {
@@ -98,7 +98,7 @@ describe('explain', () => {
     });
     for (const id of [`s@${timeAfter(3_600_000).toISOString()}`, 's+asked']) {
       const explanation = await operations.explainJob(id);
-      assert.deepEqual([explanation?.gate, explanation?.state], ['unreadableSchedule', null]);
+      assert.deepEqual([explanation?.check, explanation?.state], ['invalidSchedule', null]);
       assert.match(explanation?.sentence ?? '', /schedule 's' is malformed: pending/);
     }
   });
@@ -127,7 +127,7 @@ describe('explain', () => {
     const pending = [{ kind: 'run' as const, id: 's+asked', at: START, since: START }];
     await schedules.updateOne({ _id: 's' }, { $set: { active: before._id, pending, overlap: 'queue' } });
     const pendingRun = await operations.explainJob('s+asked');
-    assert.deepEqual([pendingRun?.gate, pendingRun?.state], ['runningElsewhere', null]);
+    assert.deepEqual([pendingRun?.check, pendingRun?.state], ['runningElsewhere', null]);
 
     await skips.insertOne({
       ...{

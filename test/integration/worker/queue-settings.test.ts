@@ -233,13 +233,13 @@ describe('queueSettings.slots', () => {
     const [slow, fast] = await Promise.all(queues.map((queue) => scheduler.dispatch(queue, null, { queue })));
     const why = await scheduler.operations.explainJob(slow!.id);
     assert.deepEqual(
-      [why?.gate, why?.sentence],
+      [why?.check, why?.sentence],
       [
         'busy',
         "It waits for a free slot of its queue 'slow': queueSettings limits the slots, and they are taken in worker.",
       ],
     );
-    assert.equal((await scheduler.operations.explainJob(fast!.id))?.gate, null);
+    assert.equal((await scheduler.operations.explainJob(fast!.id))?.check, null);
   });
 
   it('is stored with the heartbeat', async () => {

@@ -141,7 +141,7 @@ describe('explain', () => {
       /asked to cancel it at/,
       START,
     ],
-    ['prefetched', facts({ job: aJob({ status: 'QUEUED' }) }), 'buffered', /prefetched it since/, START],
+    ['prefetched', facts({ job: aJob({ status: 'QUEUED' }) }), 'prefetched', /prefetched it since/, START],
     [
       'lock expired',
       facts({ job: aJob({ status: 'RUNNING', lockedUntil: timeAfter(-1000) }) }, {}),
@@ -187,14 +187,14 @@ describe('explain', () => {
     [
       'a future occurrence',
       anOccurrence({}),
-      'notMade',
+      'noJobYet',
       /^Not due until 2026-01-01T01:00:00\.000Z \(in 1 h\)/,
       timeAfter(3_600_000),
     ],
     [
       'an occurrence after the next',
       anOccurrence({}, timeAfter(7_200_000)),
-      'notMade',
+      'noJobYet',
       /^Not due until 2026-01-01T02:00/,
       timeAfter(7_200_000),
     ],
@@ -234,21 +234,21 @@ describe('explain', () => {
     [
       'a malformed schedule',
       anOccurrence({ schedule: null, scheduleError: 'priority must be a number' }),
-      'unreadableSchedule',
+      'invalidSchedule',
       /its schedule 's' is malformed: priority/,
       null,
     ],
     [
       'no occurrence',
       anOccurrence({}, timeAfter(-1)),
-      'notMade',
+      'noJobYet',
       /is not an occurrence of 's'/,
       timeAfter(3_600_000),
     ],
     [
       'a due occurrence without live workers',
       anOccurrence({ schedule: aSchedule({ nextRunAt: timeAfter(-1000) }), workers: [] }, timeAfter(-1000)),
-      'notMade',
+      'noJobYet',
       /no worker is alive to create it/,
       null,
     ],
@@ -258,7 +258,7 @@ describe('explain', () => {
         { schedule: aSchedule({ owner: 'code', taskType: 's', nextRunAt: timeAfter(-1000) }) },
         timeAfter(-1000),
       ),
-      'notMade',
+      'noJobYet',
       /no live worker has the definition 's'/,
       null,
     ],
@@ -319,10 +319,10 @@ describe('explain', () => {
     ],
   ];
 
-  for (const [title, input, gate, sentence, at] of cases) {
+  for (const [title, input, check, sentence, at] of cases) {
     it(`explains ${title} [B11]`, () => {
       const explanation = explain(input);
-      assert.deepEqual([explanation.gate, explanation.at], [gate, at]);
+      assert.deepEqual([explanation.check, explanation.at], [check, at]);
       assert.match(explanation.sentence, sentence);
       assert.equal(explanation.state, input.job === null ? null : jobState(input.job, input.now));
     });
@@ -344,18 +344,18 @@ describe('explain', () => {
   });
 
   it('makes every check in order, names the first that fails, and shows the others that fail [B11]', () => {
-    const { gate, checked } = explain(
+    const { check, checked } = explain(
       facts({ job: aJob({ nextRunAt: timeAfter(60_000), taskType: 'x' }) }, {}),
     );
-    assert.equal(gate, 'due');
+    assert.equal(check, 'due');
     assert.deepEqual(
-      checked.filter(({ passed }) => !passed).map(({ gate: name }) => name),
+      checked.filter(({ passed }) => !passed).map(({ check: name }) => name),
       ['due', 'handler'],
     );
     assert.ok(checked.every(({ sentence }) => sentence.endsWith('.')));
     const ended: Explanation = explain(facts({ job: aJob({ status: 'COMPLETED' }) }));
     assert.deepEqual(
-      ended.checked.map(({ gate: name }) => name),
+      ended.checked.map(({ check: name }) => name),
       ['finished'],
     );
   });
