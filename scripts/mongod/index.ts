@@ -5,18 +5,22 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { MongoMemoryReplSet, MongoMemoryServer } from 'mongodb-memory-server-core';
+import { resetPortsCache } from 'mongodb-memory-server-core/lib/util/getport/index.js';
 
 import { DATABASE, hostOf, SET_NAME, setUri, type Superuser } from './addresses.js';
 import { DataFolder, isStillRunning } from './data-folder.js';
 import { DataInUseError, EmbeddedMongodError } from './errors.js';
-import { findBinary, HELP_TEXT, type Log } from './find-binary.js';
+import { HELP_TEXT, type Log } from './find-binary.js';
 import { firstFreePort, isFree } from './ports.js';
 import { resume } from './processes.js';
 import { moveReplicaSet, waitForMembers } from './replica-set.js';
+import { MONGOD_ARGS, serverOptions, type ServerOptions } from './server-options.js';
 import { createTemporaryFolder, removeFolder } from './temporary-folder.js';
 
 export { DataInUseError, EmbeddedMongodError } from './errors.js';
 export { findBinary, type Binary, type BinaryName } from './find-binary.js';
+export { freeStablePort } from './ports.js';
+export { startShardedCluster, type ShardedCluster } from './sharded-cluster.js';
 
 export interface StartOptions {
   /** Keeps the data here from run to run; one member only. Default: a temporary folder, removed on stop. */
@@ -25,6 +29,8 @@ export interface StartOptions {
   members?: number;
   /** Default true. A standalone server has no change streams, no majority and no retryable writes. */
   replicaSet?: boolean;
+  /** Milliseconds without a primary after which the members elect another. Default 3000; MongoDB's own default is 10,000. */
+  electionTimeout?: number;
   /** Port of the first member. Default: that of the last run on `dataPath`, else a free one. */
   port?: number;
   /** Enables access control with this superuser; only for a replica set on temporary data. Default: no access control. */
@@ -57,24 +63,14 @@ interface InstanceOptions {
 const STILL_STARTING: readonly unknown[] = [109, 74];
 const MAX_ATTEMPTS = 10;
 const RETRY_MS = 300;
-const VERSION = '8.2.0';
 /** Not MongoDB's default 27017, and below the ephemeral ports. */
 const FIRST_STORED_PORT = 27117;
-const ARGS = [
-  // The default is half of the memory.
-  ...['--wiredTigerCacheSizeGB', '0.5'],
-  // Otherwise it writes telemetry continuously.
-  ...['--setParameter', 'diagnosticDataCollectionEnabled=false'],
-  // Otherwise a secondary takes 15 seconds to shut down.
-  ...['--setParameter', 'shutdownTimeoutMillisForSignaledShutdown=100'],
-  // Fail points: tests use them to lose replies.
-  ...['--setParameter', 'enableTestCommands=1'],
-];
 // The default election timeout is ten seconds, too long for tests of failover.
-const SET_SETTINGS = { electionTimeoutMillis: 3000, heartbeatIntervalMillis: 500 };
+const QUICK_ELECTIONS = { electionTimeoutMillis: 3000, heartbeatIntervalMillis: 500 };
 
 export async function startMongod(options: StartOptions = {}): Promise<EmbeddedMongod> {
   const { dataPath, members = 1, replicaSet = true, port, superuser, log = () => undefined } = options;
+  const { electionTimeout } = options;
   if (process.env['NODE_ENV'] === 'production') {
     throw new EmbeddedMongodError('The embedded MongoDB is not for production: set MONGODB_URI.');
   }
@@ -90,7 +86,7 @@ export async function startMongod(options: StartOptions = {}): Promise<EmbeddedM
   if (port !== undefined && !(await isFree(port))) {
     throw new EmbeddedMongodError(`Port ${port} is taken by another program.`);
   }
-  const server = { ...(await serverOptions(log)), superuser };
+  const server = { ...(await serverOptions(log)), superuser, electionTimeout };
   try {
     if (dataPath !== undefined) return await startOnStoredData(server, dataPath, port);
     return await startOnTemporaryData(server, replicaSet ? members : 'standalone', port);
@@ -101,22 +97,10 @@ export async function startMongod(options: StartOptions = {}): Promise<EmbeddedM
   }
 }
 
-type ServerOptions = Awaited<ReturnType<typeof serverOptions>> & { superuser: Superuser | undefined };
-
-async function serverOptions(log: Log) {
-  const binary = await findBinary('mongod', log);
-  if (binary === undefined) log('No mongod found: downloading one ...');
-  // This check would run the binary without its library path.
-  process.env['MONGOMS_SYSTEM_BINARY_VERSION_CHECK'] ??= 'false';
-  return {
-    binary: { version: VERSION, ...(binary && { systemBinary: binary.path }) },
-    // In its own process group: Ctrl-C must not end the database before the workers that use it.
-    spawn: { env: { ...process.env, ...binary?.env }, detached: true },
-  };
-}
+type Server = ServerOptions & { superuser: Superuser | undefined; electionTimeout: number | undefined };
 
 async function startOnStoredData(
-  server: ServerOptions,
+  server: Server,
   dataPath: string,
   wantedPort: number | undefined,
 ): Promise<EmbeddedMongod> {
@@ -131,7 +115,7 @@ async function startOnStoredData(
 
   await folder.create();
   if (lastRun && lastRun.port !== port) {
-    const mongod = { ...instance, ip: '127.0.0.1', replSet: SET_NAME, args: ARGS };
+    const mongod = { ...instance, ip: '127.0.0.1', replSet: SET_NAME, args: MONGOD_ARGS };
     await moveReplicaSet({ ...server, instance: mongod }, hostOf(port));
   }
   // Save the port before the start as well: the replica set needs the same port again even if this process dies now.
@@ -142,7 +126,7 @@ async function startOnStoredData(
 }
 
 async function startOnTemporaryData(
-  server: ServerOptions,
+  server: Server,
   members: number | 'standalone',
   wantedPort: number | undefined,
 ): Promise<EmbeddedMongod> {
@@ -166,11 +150,16 @@ async function startOnTemporaryData(
   }
 }
 
-/** On existing data the set is reconfigured, which a server may refuse for a moment after its start. */
+/**
+ * On existing data the set is reconfigured, which a server may refuse for a moment after its start. The library does not
+ * use a port again that it used within the last ten seconds, but takes any other one, silently: the member could then not
+ * find itself in its set. So the library has to forget the ports before every start.
+ */
 async function createReplicaSet(
   options: Parameters<typeof MongoMemoryReplSet.create>[0],
 ): Promise<MongoMemoryReplSet> {
   for (let tries = 1; ; tries += 1) {
+    resetPortsCache();
     try {
       return await MongoMemoryReplSet.create(options);
     } catch (error) {
@@ -180,7 +169,7 @@ async function createReplicaSet(
   }
 }
 
-async function startReplicaSet(server: ServerOptions, instances: InstanceOptions[]): Promise<EmbeddedMongod> {
+async function startReplicaSet(server: Server, instances: InstanceOptions[]): Promise<EmbeddedMongod> {
   const { superuser } = server;
   const replicaSet = await createReplicaSet({
     binary: server.binary,
@@ -189,9 +178,12 @@ async function startReplicaSet(server: ServerOptions, instances: InstanceOptions
       name: SET_NAME,
       count: instances.length,
       storageEngine: 'wiredTiger',
-      args: ARGS,
+      args: MONGOD_ARGS,
       spawn: server.spawn,
-      configSettings: SET_SETTINGS,
+      configSettings:
+        server.electionTimeout === undefined
+          ? QUICK_ELECTIONS
+          : { electionTimeoutMillis: server.electionTimeout },
       ...(superuser && {
         auth: { enable: true, customRootName: superuser.name, customRootPwd: superuser.password },
       }),
@@ -223,13 +215,10 @@ async function startReplicaSet(server: ServerOptions, instances: InstanceOptions
   };
 }
 
-async function startStandalone(
-  server: ServerOptions,
-  [instance]: InstanceOptions[],
-): Promise<EmbeddedMongod> {
+async function startStandalone(server: Server, [instance]: InstanceOptions[]): Promise<EmbeddedMongod> {
   const mongod = await MongoMemoryServer.create({
     binary: server.binary,
-    instance: { ...instance, storageEngine: 'wiredTiger', args: ARGS, launchTimeout: 60_000 },
+    instance: { ...instance, storageEngine: 'wiredTiger', args: MONGOD_ARGS, launchTimeout: 60_000 },
     spawn: server.spawn,
   });
   const pid = mongod.instanceInfo?.instance.mongodProcess?.pid;

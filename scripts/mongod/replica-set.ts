@@ -43,6 +43,14 @@ async function storedConfiguration(admin: Db): Promise<Configuration> {
   }
 }
 
+/** Makes a mongod that has no data yet the first member of a replica set, and waits until it is the primary. */
+export async function initiateReplicaSet(uri: string, config: object): Promise<void> {
+  await withAdmin(uri, async (admin) => {
+    await admin.command({ replSetInitiate: config });
+    while ((await admin.command({ hello: 1 }))['isWritablePrimary'] !== true) await sleep(20);
+  });
+}
+
 /** A secondary that still copies the data can neither acknowledge a majority write nor be elected. */
 export async function waitForMembers(uri: string): Promise<void> {
   await withAdmin(uri, async (admin) => {

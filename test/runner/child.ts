@@ -1,4 +1,5 @@
 // A test process: runs each file that it is sent, and ends when its parent disconnects.
+import { setImmediate as turn } from 'node:timers/promises';
 import Mocha from 'mocha';
 import { mochaGlobalSetup, mochaGlobalTeardown } from '../support/mongod.js';
 import type { FileCounts, FileMessage, TestOptions } from './test-process.js';
@@ -9,9 +10,19 @@ const CLOSE_TIMEOUT_MS = 10_000;
 
 const { grep, forbidOnly } = JSON.parse(process.argv[2] ?? '{}') as TestOptions;
 
+/** Rejections that nobody handles; Mocha ignores them. It also emits each one a second time, so they are kept by promise. */
+const unhandled = new Map<Promise<unknown>, unknown>();
+process.on('unhandledRejection', (reason, promise) => unhandled.set(promise, reason));
+
 const ready = mochaGlobalSetup();
-process.on('message', (file: string) => void runAndReport(file));
-process.on('disconnect', () => void end());
+process.on('message', (file: string) => void runAndReport(file).catch(exitWithError));
+process.on('disconnect', () => void end().catch(exitWithError));
+
+/** For example, MongoDB could not be started. */
+function exitWithError(error: unknown): void {
+  console.error(error);
+  process.exit(1);
+}
 
 async function runAndReport(file: string): Promise<void> {
   await ready;
@@ -45,12 +56,32 @@ async function runFile(file: string): Promise<FileCounts> {
       counts.failures.push(test.fullTitle());
     });
   });
+  for (const title of await takeUnhandled()) {
+    counts.failed++;
+    counts.failures.push(title);
+  }
   return counts;
+}
+
+/** Prints the unhandled rejections since the last call. */
+async function takeUnhandled(): Promise<string[]> {
+  // Node reports a rejection after the microtasks of the turn in which nobody handled it.
+  await turn();
+  const titles = [...unhandled.values()].map((reason) => {
+    console.error('Unhandled rejection:', reason);
+    return `unhandled rejection: ${String(reason).split('\n', 1).join('')}`;
+  });
+  unhandled.clear();
+  return titles;
 }
 
 async function end(): Promise<void> {
   await ready;
   await mochaGlobalTeardown();
+  process.on('exit', () => {
+    for (const reason of unhandled.values()) console.error('Unhandled rejection:', reason);
+    if (unhandled.size > 0) process.exitCode = 1;
+  });
   // If a test left something open, the process does not exit by itself: report that as a failure.
   setTimeout(() => {
     const open = process.getActiveResourcesInfo().join(', ');

@@ -10,11 +10,17 @@ export const START_FIRST: readonly string[] = [
   'test/integration/runtime/database-clock.test.ts',
   'test/integration/worker/database-outage.test.ts',
   'test/integration/cli/processes.test.ts',
+  'test/integration/worker/locks/missing-outcomes.test.ts',
   'test/integration/worker/poll-loop.test.ts',
   'test/integration/store/no-primary.test.ts',
+  'test/integration/worker/failover.test.ts',
+  'test/integration/store/sharded-cluster.test.ts',
   'test/integration/schedules/enqueue/many-processes.test.ts',
   'test/unit/domain/calendar/rule-properties.test.ts',
 ];
 
 /** Files that measure durations: they run at the end, one after the other. */
-export const RUN_ALONE: readonly string[] = ['test/integration/scripts/bench.test.ts'];
+export const RUN_ALONE: readonly string[] = [
+  'test/integration/worker/connection-cuts.test.ts',
+  'test/integration/scripts/bench.test.ts',
+];

@@ -37,9 +37,16 @@ export interface ResponseBody {
   result: string;
   state: string;
   status: string | number;
-  items: { id: string; outcome: string; name: string; queue: string; isLive: boolean }[];
+  items: {
+    id: string;
+    outcome: string;
+    name: string;
+    queue: string;
+    isLive: boolean;
+    invalid: string | null;
+  }[];
   next: string | null;
-  job: { payload: unknown; held: { reason: string }; nextRunAt: string };
+  job: { payload: unknown; held: { reason: string }; nextRunAt: string; invalid: string | null };
   matching: { count: number };
   outcome: { changed: number; cancelled: number };
   rule: { cron: string };

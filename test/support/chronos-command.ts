@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { text } from 'node:stream/consumers';
+import { assertNoCrash } from './crashes.js';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const MAIN = 'dist/src/cli/main.js';
@@ -30,6 +31,7 @@ export async function runChronos(
   const output = Promise.all([text(child.stdout), text(child.stderr)]);
   const [code] = (await once(child, 'exit')) as [number | null];
   const [stdout, stderr] = await output;
+  assertNoCrash(`chronos ${words.join(' ')}`, stderr);
   return { code, stdout, stderr };
 }
 
@@ -55,6 +57,8 @@ export class CommandProcess {
       alive.delete(this);
       return code as number | null;
     });
+    // Not awaited: a rejection fails the test file, whether a test waits for the exit or not.
+    void this.exited.then(() => assertNoCrash([...program, ...words].join(' '), this.output));
     for (const stream of [this.#child.stdout, this.#child.stderr])
       stream?.on('data', (chunk: Buffer) => this.#append(chunk.toString()));
   }

@@ -34,6 +34,8 @@ class CompiledWorker extends threads.Worker {
     const source = entry instanceof URL ? fileURLToPath(entry) : entry;
     if (source.endsWith('.ts') && !entries.has(source)) entries.set(source, compile(source));
     super(entries.get(source) ?? entry, { ...options, execArgv: ['--enable-source-maps'] });
+    // A thread that dies of an unhandled rejection is replaced, so that otherwise no test would notice.
+    this.on('error', (error) => void Promise.reject(error));
   }
 }
 

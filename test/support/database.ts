@@ -14,6 +14,7 @@ import {
   openCollections,
 } from '../../src/store/schema/collections.js';
 import { install } from '../../src/store/schema/install.js';
+import { type ReadableCollections, readableCollections } from './readable-collections.js';
 
 /** The collections with the default prefix in the database of a connection. */
 export function collectionsOf(connection: Connection, prefix = DEFAULT_PREFIX): Collections {
@@ -53,7 +54,8 @@ async function prepare(): Promise<string> {
 
 /** A database with everything installed. It was created during the previous test, because that takes as long as a test. */
 async function takePrepared(): Promise<string> {
-  const uri = await (prepared ?? prepare());
+  // The previous test may have broken the connections of this process.
+  const uri = await (prepared ?? prepare()).catch(prepare);
   prepared = prepare();
   prepared.catch(() => undefined);
   return uri;
@@ -87,8 +89,14 @@ export class TestDatabase {
     return this.#connection;
   }
 
-  get collections(): Collections {
+  /** The collections as they are stored, for operations of the store. */
+  get stored(): Collections {
     return collectionsOf(this.connection);
+  }
+
+  /** The collections, with jobs as they look outside the store. */
+  get collections(): ReadableCollections {
+    return readableCollections(this.stored);
   }
 
   /** A scheduler on this database, not started; stopped when the test ends. CHRONOS_TEST_LOG=1 logs its events. */

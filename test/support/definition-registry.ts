@@ -24,6 +24,7 @@ class DefinitionSetup {
       symbols: {},
       environment: 'test',
       maxPayloadBytes: 1024,
+      shellInheritEnv: [],
       clock: undefined,
     });
   }

@@ -11,9 +11,9 @@ export interface FailPoint {
   /**
    * `lostReply`: the command takes effect, but the reply has a write concern error. `noConnection`: the connection
    * breaks before the command is executed. `error`: the server returns an error that is not transient. `tooSlow`: the
-   * server returns that `maxTimeMS` was exceeded. A number: the server takes this many milliseconds longer.
+   * server returns that `maxTimeMS` was exceeded. `denied`: the user is not authorized. A number: the server takes this many milliseconds longer.
    */
-  how: 'lostReply' | 'noConnection' | 'error' | 'tooSlow' | number;
+  how: 'lostReply' | 'noConnection' | 'error' | 'tooSlow' | 'denied' | number;
 }
 
 const WHOLE_DATABASE = '$cmd.aggregate';
@@ -45,6 +45,20 @@ export async function withFailPoint<T>(
   }
 }
 
+/**
+ * While `work` runs, reads with the read concern `majority` do not see new writes, as if no other member of the replica
+ * set had them yet. Writes that wait for a majority wait until the end.
+ */
+export async function withoutMajorityReads<T>(database: TestDatabase, work: () => Promise<T>): Promise<T> {
+  const failPoint = { configureFailPoint: 'disableSnapshotting' };
+  await database.admin({ ...failPoint, mode: 'alwaysOn' });
+  try {
+    return await work();
+  } finally {
+    await database.admin({ ...failPoint, mode: 'off' });
+  }
+}
+
 function effectOf(how: FailPoint['how']): object {
   switch (how) {
     case 'lostReply':
@@ -55,6 +69,8 @@ function effectOf(how: FailPoint['how']): object {
       return { errorCode: 8000, errorLabels: [] };
     case 'tooSlow':
       return { errorCode: 50, errorLabels: [] };
+    case 'denied':
+      return { errorCode: 13, errorLabels: [] };
     default:
       return { blockConnection: true, blockTimeMS: how };
   }

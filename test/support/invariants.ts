@@ -161,7 +161,8 @@ function checkOutcomes({ jobs, executions, changes }: Records, { killedWorkers =
   for (const job of jobs.filter(({ status }) => isFinished(status))) {
     const row = rows.get(`${job._id}:${job.fence}`);
     const crash = rows.get(`${job._id}:${job.fence - 1}`);
-    const failedBySweeper = job.status === 'FAILED' && crash?.outcome === 'crashed';
+    const failedBySweeper =
+      job.status === 'FAILED' && (crash?.outcome === 'crashed' || crash?.outcome === 'lost');
     const excused = job.settledBy !== null && killedWorkers.includes(job.settledBy);
     if (row !== undefined) {
       const status = row.outcome === 'skipped' ? 'CANCELLED' : row.outcome.toUpperCase();

@@ -1,5 +1,6 @@
 import type { mongo } from 'mongoose';
 import type { JobDocument } from '../../src/domain/job/job.js';
+import { readJob, readSomeFields, type StoredJob, toJobId } from '../../src/store/jobs/stored-job.js';
 import type { Collections } from '../../src/store/schema/collections.js';
 
 /** One change of one job, from the change stream. */
@@ -12,6 +13,9 @@ export interface JobChange {
   fields: Partial<JobDocument>;
   removed: readonly string[];
 }
+
+/** What a removed field means. */
+const EMPTY = readSomeFields({ _id: '' });
 
 /** All changes of the jobs of a database from `begin` on, read from the oplog with a change stream. */
 export class JobHistory {
@@ -42,7 +46,7 @@ export class JobHistory {
           | mongo.ChangeStreamInsertDocument
           | mongo.ChangeStreamUpdateDocument
           | mongo.ChangeStreamDeleteDocument;
-        const id = String(change.documentKey?._id);
+        const id = toJobId(change.documentKey?._id);
         if (id === marker) break;
         if (change.ns?.coll === jobs.collectionName) changes.push(toChange(id, change));
       }
@@ -61,15 +65,18 @@ function toChange(
   const at = (event as { wallTime?: Date }).wallTime ?? new Date(0);
   switch (event.operationType) {
     case 'insert':
-      return { jobId, kind: 'insert', at, fields: event.fullDocument, removed: [] };
-    case 'update':
       return {
         jobId,
-        kind: 'update',
+        kind: 'insert',
         at,
-        fields: event.updateDescription.updatedFields ?? {},
-        removed: event.updateDescription.removedFields ?? [],
+        fields: readJob(event.fullDocument as unknown as StoredJob),
+        removed: [],
       };
+    case 'update': {
+      const { updatedFields, removedFields: removed = [] } = event.updateDescription;
+      const emptied = Object.fromEntries(removed.map((field) => [field, EMPTY[field as keyof JobDocument]]));
+      return { jobId, kind: 'update', at, fields: { ...emptied, ...updatedFields }, removed };
+    }
     case 'delete':
       return { jobId, kind: 'delete', at, fields: {}, removed: [] };
   }

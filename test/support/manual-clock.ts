@@ -47,10 +47,15 @@ export class ManualClock implements Clock {
     this.#now = new Date(now).getTime();
   }
 
-  /** Advances both clocks and ends the sleeps that are over, in order. */
-  advance(ms: number): void {
+  /** Time passes while the process is frozen: sleeps that are over end only with the next `advance`. */
+  freeze(ms: number): void {
     this.#now += ms;
     this.#monotonic += ms;
+  }
+
+  /** Advances both clocks and ends the sleeps that are over, in order. */
+  advance(ms: number): void {
+    this.freeze(ms);
     const due = this.#sleepers.filter(({ at }) => at <= this.#monotonic).sort((a, b) => a.at - b.at);
     this.#sleepers = this.#sleepers.filter(({ at }) => at > this.#monotonic);
     for (const { resolve } of due) resolve();

@@ -2,6 +2,7 @@ import type { JobDocument } from '../../src/domain/job/job.js';
 import { DEFAULTS } from '../../src/config/options.js';
 import { EventBus } from '../../src/runtime/event-bus.js';
 import type { DefinitionSync } from '../../src/schedules/enqueue/definition-sync.js';
+import { MalformedSchedules } from '../../src/schedules/enqueue/malformed-schedules.js';
 import { PlanExecutor } from '../../src/schedules/enqueue/plan-executor.js';
 import { PlanningLock } from '../../src/schedules/enqueue/planning-lock.js';
 import { ScheduleEnqueuer } from '../../src/schedules/enqueue/schedule-enqueuer.js';
@@ -33,11 +34,11 @@ export async function jobIdsOf(database: TestDatabase, schedule: string): Promis
 
 /** The outcome of every occurrence after START. */
 export function outcomesUntil(
-  { collections }: TestDatabase,
+  { stored }: TestDatabase,
   until: Date,
   scheduleId = 's',
 ): Promise<OccurrenceOutcome[]> {
-  return loadOutcomes(collections, scheduleId, { after: START, until });
+  return loadOutcomes(stored, scheduleId, { after: START, until });
 }
 
 /** The schedule enqueuer of one process, without a worker that would run the jobs. */
@@ -57,6 +58,7 @@ export function createEnqueuer(
       engine: { wake: () => undefined },
     }),
     definitionSync: { names: [] } as unknown as DefinitionSync,
+    malformed: new MalformedSchedules(deps),
     planningLock: new PlanningLock({ clock, store, workerId: 'me' }),
     changes: { intervalMultiplier: 1 },
   });

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { freeStablePort } from '@chronos/mongod';
 
 /** A TCP proxy. After `cut`, connections are broken and new ones fail, until `restore`. */
 export class TcpProxy {
@@ -19,6 +20,7 @@ export class TcpProxy {
   }
 
   async restore(): Promise<void> {
+    this.port ||= await freeStablePort();
     this.#server = createServer((incoming) => {
       const outgoing = connect(this.#target);
       for (const socket of [incoming, outgoing]) {
@@ -33,7 +35,6 @@ export class TcpProxy {
       incoming.pipe(outgoing).pipe(incoming);
     }).listen(this.port, '127.0.0.1');
     await once(this.#server, 'listening');
-    this.port = (this.#server.address() as AddressInfo).port;
   }
 
   async cut(): Promise<void> {
@@ -41,7 +42,12 @@ export class TcpProxy {
     if (server === undefined) return;
     this.#server = undefined;
     server.close();
-    for (const socket of this.#sockets) socket.destroy();
+    this.breakConnections();
     await once(server, 'close');
+  }
+
+  /** New connections work. */
+  breakConnections(): void {
+    for (const socket of this.#sockets) socket.destroy();
   }
 }

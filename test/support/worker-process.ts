@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { assertNoCrash } from './crashes.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -11,6 +12,7 @@ export interface LogLine {
   jobId?: string;
   taskType?: string;
   state?: string;
+  err?: { message: string };
   [field: string]: unknown;
 }
 
@@ -18,6 +20,9 @@ export interface Exit {
   code: number | null;
   signal: NodeJS.Signals | null;
 }
+
+/** How a worker reports that its renewal thread had an uncaught error; the thread is replaced. */
+const DEAD_THREAD = 'the renewal thread ended unexpectedly';
 
 const alive = new Set<WorkerProcess>();
 
@@ -50,6 +55,12 @@ export class WorkerProcess {
     this.exited = once(this.#child, 'close').then(([code, signal]: unknown[]) => {
       alive.delete(this);
       return { code, signal } as Exit;
+    });
+    // Not awaited: a rejection fails the test file, whether a test waits for the exit or not.
+    void this.exited.then(() => {
+      assertNoCrash(`the worker ${id}`, this.stderr);
+      const deadThread = this.lines.find(({ err }) => err?.message === DEAD_THREAD);
+      if (deadThread !== undefined) throw new Error(`the renewal thread of the worker ${id} died`);
     });
     this.#child.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
     if (this.#child.stdout !== null)

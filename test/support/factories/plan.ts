@@ -22,6 +22,7 @@ export function aPlanInput(fields: Partial<PlanInput> = {}): PlanInput {
     pending: [],
     active: null,
     overlap: 'skip',
+    singleInstance: false,
     misfire: DEFAULT_MISFIRE,
     ...fields,
   };
@@ -39,7 +40,7 @@ export function run(at: Date, since: Date = at): PendingRun {
 }
 
 export function active(at: Date, since: Date = at): ActiveRun {
-  return { id: occurrenceId('s', at), since };
+  return { id: occurrenceId('s', at), since, hasStarted: true };
 }
 
 export function runsOf({ pending }: Pick<Plan, 'pending'>): PendingRun[] {

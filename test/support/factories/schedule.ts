@@ -17,6 +17,7 @@ export function aSchedule(fields: Partial<ScheduleDocument> = {}): ScheduleDocum
     expiresIn: null,
     misfire: DEFAULT_MISFIRE,
     overlap: 'skip',
+    singleInstance: false,
     jitter: 0,
     maxRuns: null,
     enabled: true,
