@@ -17,6 +17,7 @@ export type { Instant } from './domain/instant.js';
 // Starting, stopping and passes
 export type {
   DaemonOptions,
+  InstallOptions,
   PassOptions,
   PauseOptions,
   RescheduleOptions,

@@ -3,12 +3,14 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { DispatchOptions } from './config/dispatch-options.js';
 import type { HandlerOptions } from './config/handler-options.js';
-import type {
-  DaemonOptions,
-  PassOptions,
-  PauseOptions,
-  RescheduleOptions,
-  ScheduleQueryOptions,
+import {
+  type DaemonOptions,
+  type InstallOptions,
+  parseInstallOptions,
+  type PassOptions,
+  type PauseOptions,
+  type RescheduleOptions,
+  type ScheduleQueryOptions,
 } from './config/method-options.js';
 import { resolveOptions, type SchedulerOptions } from './config/options.js';
 import type { Page, PageOptions } from './config/query-options.js';
@@ -107,13 +109,13 @@ export class Scheduler<M extends object = DefaultTasks> {
     return this.#lifecycle.start();
   }
 
-  /** Starts, and resolves when stopped: by `stop()`, SIGINT or SIGTERM. */
+  /** Starts, and resolves when stopped: by `stop()`, SIGINT or SIGTERM. Rejects if a critical fault ends the worker. */
   forever(): Promise<StopReport> {
     return this.#lifecycle.forever();
   }
 
   /**
-   * Stops gracefully within the timeout (default `shutdownGrace`). The name of a signal is ignored, so that
+   * Stops gracefully within the timeout (default `shutdownGrace`), also while MongoDB does not reply. The name of a signal is ignored, so that
    * `process.on('SIGTERM', (signal) => scheduler.stop(signal))` works.
    */
   stop(timeout?: Duration): Promise<StopReport> {
@@ -139,9 +141,13 @@ export class Scheduler<M extends object = DefaultTasks> {
     this.#lifecycle.undrain();
   }
 
-  /** Creates collections, indexes and validators. `start()` does this too. */
-  install(): Promise<void> {
-    return install(this.#deps.options);
+  /** Creates collections, indexes and validators. `start()` does this too, but never shards. */
+  async install(options: InstallOptions = {}): Promise<void> {
+    await install(this.#deps.options, {
+      ...parseInstallOptions(options),
+      onRetry: (error, failures, retryIn) =>
+        this.#deps.events.reportError('install', error, { failures, retryIn }),
+    });
   }
 
   /** Recovers expired locks, enqueues due schedules and executes up to `batch` due jobs. Resolves to how many it executed. */

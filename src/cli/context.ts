@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname, userInfo } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import type { WorkerSettings } from '../config/environment.js';
+import type { InstallOptions } from '../config/method-options.js';
 import type { Clock } from '../domain/clock.js';
 import type { Duration } from '../domain/duration.js';
 import { type AuditedChange, withAudit } from '../operations/audit.js';
@@ -111,8 +112,8 @@ export class Context {
   }
 
   /** Not audited: it creates the audit collection. */
-  async install(): Promise<void> {
-    await (await this.#open()).install();
+  async install(options: InstallOptions): Promise<void> {
+    await (await this.#open()).install(options);
   }
 
   /** Aborted by the first Ctrl-C; the second one ends the process. In a command that never uses it, the first one does. */

@@ -1,6 +1,7 @@
 import type { Duration } from '../domain/duration.js';
 import { MAX_KEY_LENGTH } from '../domain/identifiers.js';
 import type { Instant } from '../domain/instant.js';
+import { memoize } from '../domain/language.js';
 import * as v from '../domain/validation.js';
 import {
   expiresInShape,
@@ -97,19 +98,16 @@ export function dispatchShapes(timezone: string): v.Shapes<ParsedDispatchOptions
   return { ...COMMON, at: v.instant(timezone) };
 }
 
-/** By time zone. Every dispatch uses a shape, and creating one takes longer than using it. */
-const shapesByZone = new Map<string, v.Shape<Partial<ParsedDispatchOptions>>>();
+/** Cached: every dispatch uses a shape, and creating one takes longer than using it. */
+const shapeForZone = memoize((timezone: string) =>
+  v.refine(v.object(dispatchShapes(timezone)), (options, path, errors) => {
+    if (options.at !== undefined && options.delay !== undefined)
+      errors.push(`${path}.at and ${path}.delay exclude each other: set one of them`);
+    return options;
+  }),
+);
 
 export function resolveDispatchOptions(input: unknown, timezone: string): ResolvedDispatchOptions {
-  let shape = shapesByZone.get(timezone);
-  if (shape === undefined) {
-    shape = v.refine(v.object(dispatchShapes(timezone)), (options, path, errors) => {
-      if (options.at !== undefined && options.delay !== undefined)
-        errors.push(`${path}.at and ${path}.delay exclude each other: set one of them`);
-      return options;
-    });
-    shapesByZone.set(timezone, shape);
-  }
-  const options = v.parse(shape, input, 'dispatch options', 'INVALID_ARGUMENT');
+  const options = v.parse(shapeForZone(timezone), input, 'dispatch options', 'INVALID_ARGUMENT');
   return { priority: DEFAULT_PRIORITY, queue: DEFAULT_QUEUE, hold: false, ...options };
 }

@@ -36,6 +36,8 @@ const OPTION_VARIABLES = {
   timezone: 'TIMEZONE',
   workerId: 'WORKER_ID',
   shellFiles: 'SHELL_FILES',
+  shellInheritEnv: 'SHELL_INHERIT_ENV',
+  shellPayloadEnv: 'SHELL_PAYLOAD_ENV',
   urlHosts: 'URL_HOSTS',
 };
 const DAEMON_VARIABLES = { interval: 'TICK_INTERVAL', maxOverruns: 'MAX_OVERRUNS' };

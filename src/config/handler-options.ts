@@ -67,6 +67,14 @@ export const retryShape: v.Shape<Partial<RetryPolicy>> = v.refine(
   checkCap,
 );
 
+/** In a stored document, where durations are numbers: text with a unit is allowed in options only. */
+export function isStoredRetryPolicy(value: unknown): boolean {
+  const errors: string[] = [];
+  retryShape.read(value, 'retries', errors);
+  const { base, cap } = (value ?? {}) as Record<string, unknown>;
+  return errors.length === 0 && typeof base !== 'string' && typeof cap !== 'string';
+}
+
 /** The retries of a handler or a Scheduler. */
 export const handlerRetryShape: v.Shape<Partial<HandlerRetries>> = v.refine(
   v.object<HandlerRetries>({ ...policyShapes, delay: v.fn(), if: v.fn() }),

@@ -47,6 +47,17 @@ export const scheduleQueryShapes: v.Shapes<ScheduleQueryOptions> = {
   ...pageShapes,
 };
 
+/** What `install()` does besides creating what is missing. */
+export interface InstallOptions {
+  /** On a sharded cluster: distribute jobs and their execution log over the shards, by hashed id. Default false. */
+  shard?: boolean;
+}
+
+export function parseInstallOptions(input: unknown): InstallOptions {
+  const shape = v.object<InstallOptions>({ shard: v.flag });
+  return v.parse(shape, input, 'install() options', 'INVALID_ARGUMENT');
+}
+
 /** What a pass of `runOnce()` executes. */
 export interface PassOptions {
   /** Run what is due in the minute that ends with this instant, instead of what is due now. */

@@ -95,7 +95,7 @@ export interface AllSchedulerOptions {
   retention?: RetentionOptions;
   /** How often finished jobs past their retention are removed. Default `'10m'`. */
   pruneInterval?: Duration;
-  /** How long `start()` keeps trying to reach MongoDB. Default `'60s'`. */
+  /** How long `start()` keeps trying to reach MongoDB, in all of its steps. Default `'60s'`. */
   connectTimeout?: Duration;
   /** The time zone of dates without a zone. Default `'UTC'`. */
   timezone?: string;
@@ -105,6 +105,16 @@ export interface AllSchedulerOptions {
   symbols?: Readonly<Record<string, FieldSchedule | string>>;
   /** Files that the handler `shell` may run for stored schedules and dispatched jobs, as absolute paths. Default none. */
   shellFiles?: readonly string[];
+  /**
+   * Names of variables of this process that programs of `shell` inherit, in addition to `PATH`, `HOME`, `LANG`, `LC_ALL`,
+   * `TZ` and `TMPDIR`. Default none.
+   */
+  shellInheritEnv?: readonly string[];
+  /**
+   * Names of variables that the `env` of a dispatched or stored `shell` payload may set, in addition to `LANG`, `LC_ALL` and
+   * `TZ`. Definitions in code may set any. Default none.
+   */
+  shellPayloadEnv?: readonly string[];
   /** Private hosts, addresses or blocks like `'10.0.0.0/8'` that the handler `url` may reach. Default none. */
   urlHosts?: readonly string[];
   /** Unique name of this process. Default: host name, process id and a random part. */
@@ -129,6 +139,11 @@ const MAX_CONCURRENCY = 10_000;
 /** A third of the minute after which a silent worker counts as gone: two heartbeats may be lost. */
 const MAX_HEARTBEAT_MS = 20_000;
 const WHY_MAX_HEARTBEAT = 'a worker without a heartbeat for a minute counts as gone';
+
+const variableNames = v.listOf(
+  v.matching<string>('the name of an environment variable', isVariableName, { type: 'string' }),
+  { min: 0 },
+);
 
 export const optionShapes = {
   uri: uriShape,
@@ -156,6 +171,8 @@ export const optionShapes = {
   environment: v.name,
   symbols: v.throwing(parseSymbols),
   shellFiles: v.listOf(v.matching('an absolute path', isAbsolutePath), { min: 0 }),
+  shellInheritEnv: variableNames,
+  shellPayloadEnv: variableNames,
   urlHosts: v.listOf(v.name, { min: 0 }),
   workerId: v.name,
   taskHandlers: v.matching('an object of handlers by task type', isRecord),
@@ -211,6 +228,8 @@ export const DEFAULTS = {
   timezone: 'UTC',
   symbols: {},
   shellFiles: [],
+  shellInheritEnv: [],
+  shellPayloadEnv: [],
   urlHosts: [],
   workerId: undefined,
   taskHandlers: {},
@@ -221,8 +240,15 @@ export const DEFAULTS = {
 /** Parses, fills in the defaults and freezes. Throws one error that lists every problem. */
 export function resolveOptions(input: unknown): ResolvedOptions {
   const errors: string[] = [];
-  const parsed: Partial<ParsedOptions> = optionsShape.read(input, 'options', errors) ?? {};
-  checkConnection(input, errors);
+  const parsed = v.readable(
+    () => {
+      const options: Partial<ParsedOptions> = optionsShape.read(input, 'options', errors) ?? {};
+      checkConnection(input, errors);
+      return options;
+    },
+    'options',
+    'INVALID_OPTIONS',
+  );
   const lockTimeout = parsed.lockTimeout ?? DEFAULTS.lockTimeout;
   const resolved: ResolvedOptions = {
     ...DEFAULTS,
@@ -253,6 +279,10 @@ export function resolveOptions(input: unknown): ResolvedOptions {
 
 function isAbsolutePath(value: unknown): value is string {
   return typeof value === 'string' && isAbsolute(value);
+}
+
+function isVariableName(value: unknown): boolean {
+  return typeof value === 'string' && /^[^\s=,\0]+$/.test(value);
 }
 
 function isClock(value: unknown): value is Clock {

@@ -2,7 +2,7 @@
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Variables that a `shell` job inherits: enough to find programs and choose a language, and no secret of the worker. */
+/** Enough to find programs and choose a language, and no secret of the worker. */
 const INHERITED = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR'];
 
 export function currentEnvironment(): string {
@@ -10,9 +10,13 @@ export function currentEnvironment(): string {
   return environment === '' ? 'development' : environment;
 }
 
-export function inheritedEnvironment(environment: Environment = process.env): Record<string, string> {
+/** The variables that a `shell` job inherits. `more`: names that the operator adds. */
+export function inheritedEnvironment(
+  more: readonly string[],
+  environment: Environment = process.env,
+): Record<string, string> {
   return Object.fromEntries(
-    INHERITED.flatMap((name) => {
+    [...INHERITED, ...more].flatMap((name) => {
       const value = environment[name];
       return value === undefined ? [] : [[name, value]];
     }),

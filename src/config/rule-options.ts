@@ -1,6 +1,7 @@
 import { type CronField, parseCron } from '../domain/calendar/cron.js';
 import { type FieldSchedule, parseFields } from '../domain/calendar/field-schedule.js';
 import { FREQUENCIES, overridableCron, secondsOfDay } from '../domain/calendar/frequencies.js';
+import { MIN_INTERVAL_MS } from '../domain/calendar/occurrences.js';
 import type { Constraints, Rule } from '../domain/calendar/rule.js';
 import { isTimezone } from '../domain/calendar/time-zone.js';
 import { ChronosError } from '../domain/errors.js';
@@ -72,7 +73,7 @@ const COMMON = {
     parseFields(value);
     return { ...(value as FieldSchedule) };
   }, FIELDS),
-  every: v.duration({ min: 1000 }),
+  every: v.duration({ min: MIN_INTERVAL_MS }),
   seconds: numbers(0, 59),
   minutes: numbers(0, 59),
   hours: numbers(0, 23),

@@ -4,6 +4,7 @@ import type { Duration } from '../domain/duration.js';
 import type { Instant } from '../domain/instant.js';
 import {
   DEFAULT_MISFIRE,
+  MAX_MISFIRE_CAP,
   type Misfire,
   MISFIRES,
   type Overlap,
@@ -66,7 +67,7 @@ export interface ScheduleOptions {
   retries?: RetryOptions;
   /** Overrides the handler's `timeout` of one attempt. */
   timeout?: Duration;
-  /** How long one run may take, over all its attempts. Default none. */
+  /** How long one run may take, over all its attempts. An occurrence that has not started by then ends `expired`. Default none. */
   maxRunningTime?: Duration;
   /** A run that has not started this long after it was due never starts: it ends `expired`. Default: never. */
   expiresIn?: Duration;
@@ -98,7 +99,7 @@ const runShapes = {
   misfire: v.object<Misfire>({
     policy: v.oneOf(...MISFIRES),
     within: v.duration(),
-    cap: v.integer(1, 1000),
+    cap: v.integer(1, MAX_MISFIRE_CAP),
   }),
   jitter: v.duration(),
   maxRuns: v.integer(1, Number.MAX_SAFE_INTEGER),
@@ -162,6 +163,7 @@ export function resolveSchedule(
     expiresIn: parsed.expiresIn ?? null,
     misfire: { ...DEFAULT_MISFIRE, ...parsed.misfire },
     overlap: parsed.overlap ?? 'skip',
+    singleInstance: false,
     jitter: parsed.jitter ?? 0,
     maxRuns: parsed.maxRuns ?? null,
     enabled: parsed.enabled ?? true,

@@ -1,5 +1,9 @@
+/** Comparing takes time in proportion to the length, and a longer word is no misspelling of a name. */
+const MAX_LENGTH = 100;
+
 /** The first candidate that begins with the word, or else the closest one within a few edits. */
 export function nearestWord(word: string, candidates: readonly string[]): string | undefined {
+  if (word.length > MAX_LENGTH) return undefined;
   const completion = candidates.find((candidate) => word.length > 2 && candidate.startsWith(word));
   if (completion !== undefined) return completion;
   const distances = candidates.map((candidate) => editDistance(word.toLowerCase(), candidate.toLowerCase()));

@@ -1,4 +1,4 @@
-import { tryOr } from './language.js';
+import { isList, tryOr } from './language.js';
 import { jsonText, truncateUtf8 } from './text.js';
 
 /** Stable between versions; programs match on these. */
@@ -26,11 +26,15 @@ export type ErrorCode =
   | 'LOCK_LOST'
   | 'WAIT_TIMEOUT'
   | 'MONGODB_UNREACHABLE'
+  | 'MONGODB_ERROR'
   | 'COLLECTION_TAKEN'
   | 'NOT_INSTALLED'
+  | 'NEWER_INSTALLATION'
+  | 'NOT_AUTHORIZED'
   | 'QUERY_TOO_SLOW'
   | 'AUDIT_UNWRITABLE'
   | 'WRONG_STATE'
+  | 'INVALID_JOB'
   | 'INVALID_SCHEDULE'
   | 'SCHEDULE_NEVER_RUNS'
   | 'SCHEDULE_EXISTS'
@@ -63,13 +67,15 @@ export function redactCredentials(text: string): string {
   return text.replace(/:\/\/[^\s/]*@/g, '://***@');
 }
 
-/** Describes a rejected value after "got". */
+/** Describes a rejected value after "got". Never throws, even if the value is a revoked proxy. */
 export function describeValue(value: unknown): string {
   // Redacted before it is cut: a cut connection string may not be recognized.
-  if (typeof value === 'string') return `'${redactCredentials(value).slice(0, 80)}'`;
+  if (typeof value === 'string') return `'${redactCredentials(value.slice(0, 10_000)).slice(0, 80)}'`;
   if (typeof value === 'function') return 'a function';
-  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
-  return typeof value === 'object' && value !== null ? 'an object' : String(value);
+  if (typeof value === 'bigint') return 'a bigint';
+  if (typeof value !== 'object' || value === null) return String(value).slice(0, 80);
+  if (!isList(value)) return 'an object';
+  return tryOr(() => value.length === 0, false) ? 'an empty list' : 'a list';
 }
 
 /** An error as it is stored with a job or an execution. */

@@ -24,7 +24,11 @@ interface OperationTraits {
 
 const TRAITS = {
   connect: { errorKind: 'connection' },
+  install: {},
+  'register schedules': {},
   'claim jobs': {},
+  'end invalid job': {},
+  'admit waiting jobs': {},
   'release jobs': {},
   'release uncertain claims': {},
   'mark jobs started': {},
@@ -39,19 +43,22 @@ const TRAITS = {
   'await jobs': {},
   'enqueue schedules': {},
   'plan schedule': { errorKind: 'cron' },
+  'disable schedule': { errorKind: 'cron' },
   'insert job': { errorKind: 'push' },
   'record skip': {},
   'run pass': {},
   sweep: {},
   prune: {},
   heartbeat: {},
+  'check installation': {},
+  'find hanging work': {},
 } satisfies Record<string, OperationTraits>;
 
 /** Everything a worker does in the background that can fail. */
 export type Operation = keyof typeof TRAITS;
 export const OPERATIONS: Readonly<Record<Operation, OperationTraits>> = TRAITS;
 
-/** The state of a Scheduler; `Error` means that it could not start. */
+/** The state of a Scheduler; `Error` means that it could not start, or that a critical fault ended it. */
 export type LifecycleState = 'Stopped' | 'Starting' | 'Running' | 'Stopping' | 'Error';
 
 /** Every event of a Scheduler and what its listeners receive. Job events follow the write they announce. */
@@ -90,9 +97,22 @@ export interface SchedulerEvents {
   'job:hookFailed': AttemptEvent & { hook: string; error: Error };
   /** A handler ignores its aborted signal and occupies its slot until it ends. */
   'job:stuck': AttemptEvent & { runningFor: number };
+  /** A stored job is malformed; it ended FAILED without running. `count`: how many since this process started. */
+  'job:invalid': JobEvent & { queue: string; reason: string; count: number };
+  /**
+   * `running` handlers of this task type run in this process, but none has ended since then: many times the usual
+   * duration, in milliseconds (null if it is not known).
+   */
+  'type:hanging': { taskType: string; running: number; since: Date; usualDuration: number | null };
+  /** A handler of the task type has ended again, after `hungFor` milliseconds. */
+  'type:recovered': { taskType: string; hungFor: number };
+  /** A job of the queue has been due since `dueAt`, and no process has finished a job of the queue for five minutes. */
+  'queue:hanging': { queue: string; dueAt: Date };
+  /** Jobs of the queue are finished again, or none is due any more, after `hungFor` milliseconds. */
+  'queue:recovered': { queue: string; hungFor: number };
   /** This worker created the job of an occurrence; `late` in milliseconds. */
   'schedule:due': { scheduleId: string; jobId: string; scheduledFor: Date; late: number };
-  /** The occurrences from `from` to before `until` were skipped; `runningFor`: how long the overlapping run has been running. */
+  /** The occurrences from `from` to before `until` were skipped; `runningFor`: how long the overlapping run has been running; null if it is waiting to start. */
   'schedule:skipped': {
     scheduleId: string;
     from: Date;
@@ -103,10 +123,12 @@ export interface SchedulerEvents {
   };
   /** The rule is invalid: the schedule does not run until it is changed. */
   'schedule:disabled': { scheduleId: string; reason: string };
-  /** A stored schedule is malformed and is ignored. `count`: how many since this process started. */
+  /** A stored schedule is malformed; it is disabled. `count`: how many since this process started. */
   'schedule:invalid': { scheduleId: string; reason: string; count: number };
   /** No live worker defines this schedule in code any more. */
   'schedule:orphaned': { scheduleId: string };
+  /** No live worker serves the queue of this definition and has its handler: its runs wait. */
+  'schedule:unserved': { scheduleId: string; queue: string };
   /** A tick of the daemon took longer than its interval, `inARow` times in a row. */
   'daemon:overrun': { tick: number; late: number; inARow: number };
   /** `scheduler.state` changed. */
@@ -147,13 +169,19 @@ const NAMES: Record<EventName, true> = {
   'job:lockLost': true,
   'job:progress': true,
   'job:hookFailed': true,
+  'job:invalid': true,
   'schedule:due': true,
   'schedule:skipped': true,
   'schedule:disabled': true,
   'schedule:invalid': true,
   'schedule:orphaned': true,
+  'schedule:unserved': true,
   'daemon:overrun': true,
   'job:stuck': true,
+  'type:hanging': true,
+  'type:recovered': true,
+  'queue:hanging': true,
+  'queue:recovered': true,
   'worker:state': true,
   'worker:drain': true,
   'worker:error': true,

@@ -1,4 +1,5 @@
 import { ChronosError } from './errors.js';
+import { isList } from './language.js';
 
 /** These characters separate the parts of ids. */
 const RESERVED = /[@+=]/;
@@ -52,7 +53,7 @@ function throwIfInvalid(what: string, error: string | undefined): void {
 /** What is wrong with a text, as a phrase that follows its name; undefined if it is valid. */
 export function findTextError(value: unknown, maxLength: number): string | undefined {
   if (typeof value !== 'string') {
-    return `must be a string, got ${value === null ? 'null' : Array.isArray(value) ? 'an array' : typeof value}`;
+    return `must be a string, got ${value === null ? 'null' : isList(value) ? 'an array' : typeof value}`;
   }
   if (value === '') return 'must not be empty';
   if (value.length > maxLength) return `must have at most ${maxLength} characters, got ${value.length}`;

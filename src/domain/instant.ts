@@ -1,6 +1,7 @@
-import { zoneOffset } from './calendar/time-zone.js';
+import { FIRST_YEAR, isWithinYears, LAST_YEAR, zoneOffset } from './calendar/time-zone.js';
 import { DAY_MS } from './duration.js';
 import { ChronosError, describeValue } from './errors.js';
+import { isDateObject } from './language.js';
 
 /** A date, or text: ISO 8601 with its zone, or `'2026-11-01 03:15'` in the application's time zone. */
 export type Instant = Date | string;
@@ -9,18 +10,25 @@ const LOCAL = /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d
 const ZONED = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/;
 
 export function parseInstant(value: unknown, timezone: string, name: string): Date {
-  const isDate = value instanceof Date;
+  const isDate = isDateObject(value);
   const date = isDate
-    ? new Date(value)
+    ? new Date(Date.prototype.getTime.call(value))
     : typeof value === 'string'
       ? readInstant(value, timezone)
       : undefined;
-  if (date !== undefined && !Number.isNaN(date.getTime())) return date;
-  const received = isDate ? 'an invalid date' : describeValue(value);
+  if (date !== undefined && isWithinYears(date)) return date;
+  const isOutside = date !== undefined && !Number.isNaN(date.getTime());
+  const received =
+    isDate && !isOutside ? 'an invalid date' : isOutside ? describeDate(date) : describeValue(value);
+  const range = isOutside ? ` in the years ${FIRST_YEAR} to ${LAST_YEAR}` : '';
   throw new ChronosError(
     'INVALID_ARGUMENT',
-    `${name} must be a Date or a text like '2026-11-01 03:15' or '2026-11-01T03:15:00Z', got ${received}`,
+    `${name} must be a Date or a text like '2026-11-01 03:15' or '2026-11-01T03:15:00Z'${range}, got ${received}`,
   );
+}
+
+function describeDate(date: Date): string {
+  return `'${date.toISOString()}'`;
 }
 
 /** Undefined if the text is not an instant. */

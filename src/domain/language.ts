@@ -4,7 +4,17 @@ export function assertNever(value: never): never {
 }
 
 export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return typeof value === 'object' && value !== null && !isList(value);
+}
+
+/** Like Array.isArray, which throws for a revoked proxy. */
+export function isList(value: unknown): value is unknown[] {
+  return tryOr(() => Array.isArray(value), false);
+}
+
+/** A real Date, valid or not. Reading the time of an object that only has the prototype of one throws. */
+export function isDateObject(value: unknown): value is Date {
+  return tryOr(() => value instanceof Date && typeof Date.prototype.getTime.call(value) === 'number', false);
 }
 
 /** Not `instanceof Promise`: promises of other libraries or realms are no instances of it. */
@@ -21,11 +31,14 @@ export function tryOr<T>(read: () => T, fallback: T): T {
   }
 }
 
-/** Caches the results of a function, without a limit. */
-export function memoize<K, V>(compute: (key: K) => V): (key: K) => V {
+/** Caches the results of a function. A full cache is emptied: keys may come from input, so it must not grow forever. */
+export function memoize<K, V>(compute: (key: K) => V, maxEntries = 1000): (key: K) => V {
   const cache = new Map<K, V>();
   return (key) => {
-    const value = cache.get(key) ?? compute(key);
+    const cached = cache.get(key);
+    if (cached !== undefined || cache.has(key)) return cached as V;
+    const value = compute(key);
+    if (cache.size >= maxEntries) cache.clear();
     cache.set(key, value);
     return value;
   };

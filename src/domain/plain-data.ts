@@ -1,8 +1,12 @@
 import type { JobDocument } from './job/job.js';
-import { tryOr } from './language.js';
+import { storedError, toError } from './errors.js';
+import { isDateObject, tryOr } from './language.js';
 import { jsonText, MAX_VALUES, truncateUtf8 } from './text.js';
 
 const MAX_DEPTH = 50;
+/** Copying stops here: a value with a million errors would have a message of a million lines. */
+const MAX_ERRORS = 20;
+const MAX_PATH_LENGTH = 1000;
 
 /**
  * Copies a value that MongoDB can store and return unchanged, or returns every reason why it cannot, each with its path
@@ -15,14 +19,19 @@ export function copyPlainData(value: unknown, name: string): { copy: unknown } |
   let values = 0;
 
   function reject(path: string, error: string): null {
-    errors.push(`${path} ${error}`);
+    if (errors.length === MAX_ERRORS) errors.push('(more errors are not shown)');
+    if (errors.length < MAX_ERRORS) errors.push(`${path.slice(0, MAX_PATH_LENGTH)} ${error}`);
     return null;
   }
 
+  function rejectSize(path: string): null {
+    values = MAX_VALUES + 1;
+    return reject(path, `exceeds the limit of ${MAX_VALUES} values`);
+  }
+
   function copy(item: unknown, path: string, depth: number): unknown {
-    values++;
-    if (values === MAX_VALUES + 1) return reject(path, `exceeds the limit of ${MAX_VALUES} values`);
-    if (values > MAX_VALUES) return null;
+    if (values > MAX_VALUES || errors.length > MAX_ERRORS) return null;
+    if (++values > MAX_VALUES) return rejectSize(path);
     switch (typeof item) {
       case 'string':
         return item.isWellFormed() ? item : reject(path, 'has a lone surrogate, which UTF-8 cannot hold');
@@ -41,29 +50,41 @@ export function copyPlainData(value: unknown, name: string): { copy: unknown } |
   }
 
   function copyObject(item: object, path: string, depth: number): unknown {
-    if (item instanceof Date) {
-      return Number.isNaN(item.getTime()) ? reject(path, 'is an invalid date') : new Date(item.getTime());
+    if (isDateObject(item)) {
+      const time = Date.prototype.getTime.call(item);
+      return Number.isNaN(time) ? reject(path, 'is an invalid date') : new Date(time);
     }
     if (isObjectId(item)) return item;
     if (ancestors.has(item)) return reject(path, 'refers back to itself');
     if (depth >= MAX_DEPTH) return reject(path, `is nested deeper than ${MAX_DEPTH} levels`);
     ancestors.add(item);
-    const copied = Array.isArray(item) ? copyArray(item, path, depth) : copyRecord(item, path, depth);
-    ancestors.delete(item);
-    return copied;
+    try {
+      return Array.isArray(item) ? copyArray(item, path, depth) : copyRecord(item, path, depth);
+    } catch (thrown) {
+      // A getter or a proxy threw, also one deeper inside.
+      return reject(path, `cannot be read: ${storedError(toError(thrown)).message}`);
+    } finally {
+      ancestors.delete(item);
+    }
   }
 
   function copyArray(items: readonly unknown[], path: string, depth: number): unknown {
-    if (Object.getPrototypeOf(items) !== Array.prototype || Object.keys(items).length > items.length) {
+    const { length } = items;
+    // Before anything is allocated: an array of millions of holes takes no memory, but a copy of it would.
+    if (length > MAX_VALUES - values) return rejectSize(path);
+    if (Object.getPrototypeOf(items) !== Array.prototype || Object.keys(items).length > length) {
       return reject(path, 'is an array with properties of its own, which would be lost');
     }
-    return Array.from(items, (item, index) => copy(item, `${path}[${index}]`, depth + 1));
+    return Array.from({ length }, (_, index) => copy(items[index], `${path}[${index}]`, depth + 1));
   }
 
   function copyRecord(item: object, path: string, depth: number): unknown {
     const prototype: unknown = Object.getPrototypeOf(item);
     if (prototype !== null && prototype !== Object.prototype) {
-      return reject(path, `is a ${className(item)}; only plain objects, arrays and dates can be stored`);
+      return reject(
+        path,
+        `is a ${className(item)}; only plain objects, arrays, dates and ObjectIds can be stored`,
+      );
     }
     if (Object.getOwnPropertySymbols(item).length > 0)
       return reject(path, 'has a symbol as a key, which would be lost');
@@ -90,10 +111,18 @@ function findKeyError(key: string): string | undefined {
   return undefined;
 }
 
-/** Checks the prototype, because a payload could forge an own property. */
+/**
+ * Checks the prototype, because a payload could forge an own property, and that there is a value: the driver would store
+ * an object that only has the prototype of an id as the id 0.
+ */
 function isObjectId(item: object): boolean {
-  const prototype = Object.getPrototypeOf(item) as { _bsontype?: unknown } | null;
-  return prototype !== null && prototype._bsontype === 'ObjectId' && !Object.hasOwn(item, '_bsontype');
+  return tryOr(() => {
+    const prototype = Object.getPrototypeOf(item) as { _bsontype?: unknown; toHexString?: unknown } | null;
+    if (prototype?._bsontype !== 'ObjectId' || Object.hasOwn(item, '_bsontype')) return false;
+    if (Reflect.ownKeys(item).length === 0 || typeof prototype.toHexString !== 'function') return false;
+    const hex: unknown = prototype.toHexString.call(item);
+    return typeof hex === 'string' && /^[0-9a-f]{24}$/.test(hex);
+  }, false);
 }
 
 function className(item: object): string {

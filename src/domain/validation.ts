@@ -1,9 +1,9 @@
 import { didYouMean } from './did-you-mean.js';
 import { MAX_DURATION_MS, readDuration } from './duration.js';
-import { ChronosError, describeValue, type ErrorCode } from './errors.js';
+import { ChronosError, describeValue, type ErrorCode, storedError, toError } from './errors.js';
 import { findTextError, MAX_NAME_LENGTH } from './identifiers.js';
 import { parseInstant } from './instant.js';
-import { isRecord } from './language.js';
+import { isList, isRecord, tryOr } from './language.js';
 
 /**
  * Validates one value: an option, a field of a payload or of a stored document. The library and the CLI call `read`,
@@ -43,9 +43,39 @@ export interface JsonSchema {
 /** Throws one error that lists every problem. `where` names the input in the messages. */
 export function parse<T>(shape: Shape<T>, input: unknown, where: string, code: ErrorCode): T {
   const errors: string[] = [];
-  const value = shape.read(input, where, errors);
+  const value = readable(() => shape.read(input, where, errors), where, code);
   if (errors.length > 0 || value === undefined) throw validationError(code, errors);
   return value;
+}
+
+/** The own properties of an options object, read once: a getter or a proxy may throw, or return something else later. */
+export function copyOptions<T extends object>(
+  input: T,
+  where: string,
+  code: ErrorCode = 'INVALID_ARGUMENT',
+): T {
+  return readable(
+    () => {
+      if (isRecord(input)) return { ...input };
+      throw new ChronosError(code, `${where} must be an object, got ${describeValue(input)}`);
+    },
+    where,
+    code,
+  );
+}
+
+/** Calls `read`, which reads input. What a getter or a proxy in the input throws becomes a ChronosError. */
+export function readable<T>(read: () => T, where: string, code: ErrorCode): T {
+  try {
+    return read();
+  } catch (thrown) {
+    if (tryOr(() => thrown instanceof ChronosError, false)) throw thrown;
+    throw new ChronosError(
+      code,
+      `${where} cannot be read, because a getter or a proxy in it throws (${storedError(toError(thrown)).message}): pass a plain value`,
+      { cause: thrown },
+    );
+  }
 }
 
 /** The validation errors of a stored document; empty if it is valid. */
@@ -56,9 +86,14 @@ export function collectErrors(fields: Readonly<Record<string, Shape<unknown>>>, 
   return errors;
 }
 
+/** Messages list at most this many problems. */
+const MAX_PROBLEMS = 100;
+
 export function validationError(code: ErrorCode, errors: readonly string[]): ChronosError {
   const [first = ''] = errors;
-  const list = errors.map((error) => `\n  - ${error}`).join('');
+  const more = errors.length - MAX_PROBLEMS;
+  const shown = more > 0 ? [...errors.slice(0, MAX_PROBLEMS), `and ${more} more`] : errors;
+  const list = shown.map((error) => `\n  - ${error}`).join('');
   return new ChronosError(code, errors.length === 1 ? first : `${errors.length} problems:${list}`);
 }
 
@@ -172,7 +207,11 @@ export function throwing<T>(read: (value: unknown) => T, schema: JsonSchema = {}
   return { schema, read: (value, path, errors) => attempt(() => read(value), errors, `${path}: `) };
 }
 
+/** Of any list: an array of holes takes no memory and may have billions of entries. */
+const MAX_ENTRIES = 100_000;
+
 export function listOf<T>(item: Shape<T>, { min = 1, max = Infinity } = {}): Shape<readonly T[]> {
+  const most = Math.min(max, MAX_ENTRIES);
   const limits = { ...(min > 0 && { minItems: min }), ...(max < Infinity && { maxItems: max }) };
   return {
     schema: { type: 'array', items: item.schema, ...limits },
@@ -181,8 +220,8 @@ export function listOf<T>(item: Shape<T>, { min = 1, max = Infinity } = {}): Sha
         const least = min === 0 ? '' : ' with at least one entry';
         return fail(errors, `${path} must be a list${least}, got ${describeValue(value)}`);
       }
-      if (value.length > max)
-        return fail(errors, `${path} must have at most ${max} entries, got ${value.length}`);
+      if (value.length > most)
+        return fail(errors, `${path} must have at most ${most} entries, got ${value.length}`);
       const read = value.map((entry: unknown, index) => item.read(entry, `${path}[${index}]`, errors));
       return read.filter((entry) => entry !== undefined);
     },
@@ -202,6 +241,10 @@ export function oneOrMore<T>(item: Shape<T>, max: number): Shape<readonly T[]> {
   };
 }
 
+/** Messages name at most this many unknown keys, because searching for similar names takes time. */
+const MAX_UNKNOWN_KEYS = 20;
+const MAX_KEY_LENGTH = 100;
+
 /** An object whose keys are optional; other keys are errors. `rejected`: messages for known keys that are not allowed. */
 export function object<T extends object>(
   shapes: Shapes<T>,
@@ -214,14 +257,19 @@ export function object<T extends object>(
     read: (value, path, errors) => {
       if (!isRecord(value)) return fail(errors, `${path} must be an object, got ${describeValue(value)}`);
       const read: Record<string, unknown> = {};
+      let unknown = 0;
       for (const [key, entry] of Object.entries(value)) {
         if (entry === undefined) continue;
         const shape = known.get(key);
         const at = `${path}.${key}`;
         if (shape !== undefined) read[key] = shape.read(entry, at, errors);
         else if (Object.hasOwn(rejected, key)) errors.push(`${at} ${rejected[key] ?? ''}`);
-        else errors.push(`${at} is not an option${didYouMean(key, [...known.keys()])}`);
+        else if (++unknown <= MAX_UNKNOWN_KEYS) {
+          const shown = `${path}.${key.slice(0, MAX_KEY_LENGTH)}`;
+          errors.push(`${shown} is not an option${didYouMean(key, [...known.keys()])}`);
+        }
       }
+      if (unknown > MAX_UNKNOWN_KEYS) errors.push(`${path} has ${unknown} unknown options in total`);
       return read as Partial<T>;
     },
   };
@@ -268,11 +316,12 @@ export function textMap(
     schema: { type: 'object', additionalProperties: { type: 'string' } },
     read: (value, path, errors) => {
       if (!isRecord(value)) return fail(errors, `${path} must be an object of strings, got ${kindOf(value)}`);
-      for (const [key, entry] of Object.entries(value)) {
+      const entries = Object.entries(value);
+      for (const [key, entry] of entries) {
         const error = findPossiblyEmptyTextError(entry) ?? findError(key, entry as string);
         if (error !== undefined) errors.push(`${path}.${key} ${error}`);
       }
-      return { ...value } as Record<string, string>;
+      return Object.fromEntries(entries) as Record<string, string>;
     },
   };
 }
@@ -342,5 +391,5 @@ function fail(errors: string[], error: string): undefined {
 /** For messages that must not show the value. */
 export function kindOf(value: unknown): string {
   if (value === null || value === undefined) return String(value);
-  return Array.isArray(value) ? 'a list' : `a value of type ${typeof value}`;
+  return isList(value) ? 'a list' : `a value of type ${typeof value}`;
 }

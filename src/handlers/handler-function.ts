@@ -1,5 +1,6 @@
 import { ChronosError } from '../domain/errors.js';
 import type { HandlerFunction } from '../domain/job/handler.js';
+import { tryOr } from '../domain/language.js';
 
 /**
  * Turns a registered function, class or object into a function. Of a class it calls the static `handle`, or else `handle`
@@ -28,7 +29,7 @@ function fromInstances(handlerClass: new () => unknown): HandlerFunction<unknown
 /** True for a class that `dispatch` and `registerHandler` accept instead of a task type. */
 export function isHandlerClass(value: unknown): boolean {
   if (typeof value !== 'function') return false;
-  const prototype: unknown = value.prototype;
+  const prototype = tryOr((): unknown => value.prototype, undefined);
   return hasMethod(value, 'handle') || hasMethod(prototype, 'handle') || hasMethod(prototype, 'execute');
 }
 
@@ -49,12 +50,12 @@ function isClassSyntax(value: object): boolean {
   return /^class\b/.test(Function.prototype.toString.call(value));
 }
 
-function hasMethod<M extends string>(
+export function hasMethod<M extends string>(
   value: unknown,
   method: M,
 ): value is Record<M, (...args: unknown[]) => unknown> {
   return (
     ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
-    typeof (value as Record<string, unknown>)[method] === 'function'
+    tryOr(() => typeof (value as Record<string, unknown>)[method] === 'function', false)
   );
 }

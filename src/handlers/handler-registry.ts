@@ -22,6 +22,8 @@ export interface DefinedTask {
   readonly handledBy: string | undefined;
   /** False if this process must not run its jobs; they wait for another process. */
   readonly isServed: boolean;
+  /** At most one of its jobs runs at a time. */
+  readonly isSingleInstance: boolean;
 }
 
 /** Used when a definition is dispatched by name without these values. */
@@ -67,6 +69,7 @@ interface Entry extends Pick<RegisteredHandler, 'run' | 'options'> {
 export class HandlerRegistry {
   readonly #entries = new Map<string, Entry>();
   readonly #defined = new Map<string, DefinedTask>();
+  readonly #singleInstances = new Set<string>();
   readonly #resolved = new Map<string, RegisteredHandler>();
   readonly #defaults: TaskSettings;
   readonly #middleware: HandlerMiddleware[] = [];
@@ -87,6 +90,11 @@ export class HandlerRegistry {
     return [...names].filter(
       (name) => this.#defined.get(name)?.isServed !== false && this.get(name) !== undefined,
     );
+  }
+
+  /** The task types of which at most one job runs at a time. */
+  get singleInstances(): ReadonlySet<string> {
+    return this.#singleInstances;
   }
 
   /** True if the application registered a handler or a definition. */
@@ -182,6 +190,7 @@ export class HandlerRegistry {
     const runsAnother = (task.handledBy ?? taskType) !== taskType;
     if (runsAnother && this.#entries.has(taskType)) throw handlerExists(taskType);
     this.#defined.set(taskType, task);
+    if (task.isSingleInstance) this.#singleInstances.add(taskType);
     this.#changed();
   }
 
@@ -213,8 +222,9 @@ function handlerExists(taskType: string): ChronosError {
 /** A registry with the built-in handlers and those of the option `taskHandlers`. */
 export function createHandlerRegistry(options: ResolvedOptions, channel: EventChannel): HandlerRegistry {
   const registry = new HandlerRegistry(options);
-  const environment = inheritedEnvironment();
-  registry.registerBuiltIn('shell', shellHandler({ files: options.shellFiles, environment }));
+  const { shellFiles: files, shellPayloadEnv: variables } = options;
+  const environment = inheritedEnvironment(options.shellInheritEnv);
+  registry.registerBuiltIn('shell', shellHandler({ files, variables, environment }));
   registry.registerBuiltIn('url', urlHandler({ hosts: options.urlHosts }));
   registry.registerBuiltIn('event', eventHandler(channel));
   for (const entry of Object.entries(options.taskHandlers)) registry.register(...entry);

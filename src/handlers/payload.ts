@@ -1,5 +1,5 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { ChronosError } from '../domain/errors.js';
+import { ChronosError, toError } from '../domain/errors.js';
 import { UnrecoverableChronosError } from '../domain/job/control-flow.js';
 import { copyPlainData } from '../domain/plain-data.js';
 import type { Shape } from '../domain/validation.js';
@@ -12,7 +12,7 @@ export function checkedPayload(what: string, payload: unknown, maxBytes: number)
     const errors = copied.errors.map((error) => `\n  - ${error}`);
     throw new ChronosError('INVALID_PAYLOAD', `${what} cannot be stored:${errors.join('')}`);
   }
-  const size = bsonSize(copied.copy);
+  const size = measuredSize(what, copied.copy);
   if (size > maxBytes) {
     throw new ChronosError(
       'INVALID_PAYLOAD',
@@ -20,6 +20,15 @@ export function checkedPayload(what: string, payload: unknown, maxBytes: number)
     );
   }
   return copied.copy;
+}
+
+function measuredSize(what: string, payload: unknown): number {
+  try {
+    return bsonSize(payload);
+  } catch (thrown) {
+    const message = `${what} cannot be stored: ${toError(thrown).message}`;
+    throw new ChronosError('INVALID_PAYLOAD', message, { cause: thrown });
+  }
 }
 
 /** The output of the handler's schema, or one INVALID_PAYLOAD error with every issue. */

@@ -5,7 +5,7 @@ import { withAudit } from '../operations/audit.js';
 import { systemClock } from '../runtime/system-clock.js';
 import { API, createDocument } from './openapi.js';
 import { HttpProblem } from './problem.js';
-import { assertContentType, authorize, requireRole, type Tokens } from './request-guards.js';
+import { type Access, assertContentType, authorize, requireRole } from './request-guards.js';
 import type { AppContext, CallContext, Route } from './route.js';
 import { bulkRoutes } from './routes/bulk.js';
 import { executionRoutes, jobRoutes } from './routes/jobs.js';
@@ -23,13 +23,13 @@ export const ROUTES: readonly Route[] = [
 ];
 
 /** Adds the JSON API and its OpenAPI document. */
-export function addApi(app: FastifyInstance, context: AppContext, tokens: Tokens): void {
-  for (const route of ROUTES) addRoute(app, context, tokens, route);
+export function addApi(app: FastifyInstance, context: AppContext, access: Access): void {
+  for (const route of ROUTES) addRoute(app, context, access, route);
   const document = createDocument(ROUTES);
-  app.get(`${API}/openapi.json`, requireRole(tokens, 'read'), () => document);
+  app.get(`${API}/openapi.json`, requireRole(access, 'read'), () => document);
 }
 
-function addRoute(app: FastifyInstance, context: AppContext, tokens: Tokens, route: Route): void {
+function addRoute(app: FastifyInstance, context: AppContext, access: Access, route: Route): void {
   const { method, path, params, query = emptyRequest, body, response, status = 200, role } = route;
   const senders = new WeakMap<FastifyRequest, string>();
   app.route({
@@ -41,8 +41,8 @@ function addRoute(app: FastifyInstance, context: AppContext, tokens: Tokens, rou
       ...(body && { body }),
       response: { [status]: response },
     },
-    onRequest: (request, _, done) => {
-      senders.set(request, authorize(tokens, role, request).who);
+    onRequest: (request, reply, done) => {
+      senders.set(request, authorize(access, role, reply).who);
       // Browsers send a preflight request before a DELETE to another site, whatever its content type.
       if (role === 'operate' && method !== 'DELETE') assertContentType(request.headers['content-type']);
       done();

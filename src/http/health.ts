@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { LifecycleState } from '../domain/events.js';
 import type { Health } from '../metrics/attach.js';
-import { requireRole, type Tokens } from './request-guards.js';
+import { type Access, requireRole } from './request-guards.js';
 import type { AppContext } from './route.js';
 import { boolean, enumOf, list, nullable, number, response, string } from './schemas/schema.js';
 import { state } from './schemas/system.js';
@@ -13,7 +13,7 @@ const MAX_CYCLE_HEARTBEATS = 3;
 export function addHealth(
   app: FastifyInstance,
   { scheduler, options, metrics }: AppContext,
-  tokens: Tokens,
+  access: Access,
 ): void {
   const maxCycleAge = (): number => options.maxCycleAge ?? defaultMaxCycleAge(scheduler);
   app.get('/healthz', { schema: { response: { 200: alive } } }, () => ({ status: 'alive' }));
@@ -25,7 +25,7 @@ export function addHealth(
     const result = toReadiness(health, limits);
     return reply.code(result.status === 'ready' ? 200 : 503).send(result);
   });
-  app.get('/metrics', requireRole(tokens, 'read'), async (_, reply) =>
+  app.get('/metrics', requireRole(access, 'read'), async (_, reply) =>
     reply.type(metrics.contentType).send(await metrics.text()),
   );
 }

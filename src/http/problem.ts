@@ -36,6 +36,7 @@ const STATUSES: Partial<Record<ErrorCode, number>> = {
   INVALID_ARGUMENT: 422,
   INVALID_OPTIONS: 422,
   INVALID_PAYLOAD: 422,
+  INVALID_JOB: 409,
   INVALID_SCHEDULE: 422,
   SCHEDULE_NEVER_RUNS: 422,
   JOB_NOT_FOUND: 404,
@@ -140,7 +141,10 @@ function toFrameworkCause(error: FrameworkError): Cause {
   return { status: 500, code: 'UNEXPECTED', detail: UNEXPECTED };
 }
 
-/** Responds to a request that is not valid HTTP and therefore reaches no route. */
+/** A client that does not close its side of a rejected connection must not keep it. */
+const LINGER_MS = 1000;
+
+/** Responds to a request that is not valid HTTP and therefore reaches no route, and closes the connection. */
 export function answerUnparsable(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
@@ -161,4 +165,5 @@ export function answerUnparsable(error: NodeJS.ErrnoException, socket: Socket): 
     'connection: close',
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  socket.setTimeout(LINGER_MS, () => socket.destroy());
 }

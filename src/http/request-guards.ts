@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { FastifyReply, onRequestHookHandler } from 'fastify';
 import { isLoopback } from '../config/http-options.js';
+import type { Connections } from './connections.js';
 import { HttpProblem } from './problem.js';
 
 /** `operate` includes `read`. */
@@ -53,19 +54,25 @@ function digestOf(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 
+/** What decides whether a request is served. */
+export interface Access {
+  tokens: Tokens;
+  connections: Connections;
+}
+
 /** Route options that reject requests without this role before their body is read. */
-export function requireRole(tokens: Tokens, role: Role): { onRequest: onRequestHookHandler } {
+export function requireRole(access: Access, role: Role): { onRequest: onRequestHookHandler } {
   return {
-    onRequest: (request, _reply, done) => {
-      authorize(tokens, role, request);
+    onRequest: (_request, reply, done) => {
+      authorize(access, role, reply);
       done();
     },
   };
 }
 
 /** Returns the sender of the request. Throws if their token does not have this role. */
-export function authorize(tokens: Tokens, role: Role, request: FastifyRequest): Identity {
-  const identity = tokens.identify(request.headers.authorization);
+export function authorize({ tokens, connections }: Access, role: Role, reply: FastifyReply): Identity {
+  const identity = tokens.identify(reply.request.headers.authorization);
   if (identity === undefined) {
     throw new HttpProblem(
       401,
@@ -79,6 +86,7 @@ export function authorize(tokens: Tokens, role: Role, request: FastifyRequest): 
   if (role === 'operate' && identity.role !== 'operate') {
     throw new HttpProblem(403, 'FORBIDDEN', 'this token is read-only: changes need the token in HTTP_TOKEN');
   }
+  connections.admit(reply);
   return identity;
 }
 
@@ -106,6 +114,16 @@ export function assertLoopbackHost(host: string | undefined): void {
     421,
     'WRONG_HOST',
     'this server accepts only the hosts localhost, 127.0.0.1 and [::1]: use one of them, or set HTTP_HOST and HTTP_TOKEN to serve other machines',
+  );
+}
+
+/** Node uses the first of several; a proxy in front may have used another. */
+export function assertOneHost(hosts: readonly string[] | undefined): void {
+  if (hosts === undefined || hosts.length < 2) return;
+  throw new HttpProblem(
+    400,
+    'INVALID_REQUEST',
+    `the request has ${hosts.length} host headers, expected one: send only one`,
   );
 }
 

@@ -9,7 +9,8 @@ import type { Clock } from '../domain/clock.js';
 import { ChronosError, toError } from '../domain/errors.js';
 import { assertTaskType } from '../domain/identifiers.js';
 import { type JobDocument, newJob } from '../domain/job/job.js';
-import { matching, parse } from '../domain/validation.js';
+import { isThenable, tryOr } from '../domain/language.js';
+import { copyOptions, matching, parse } from '../domain/validation.js';
 import { isHandlerClass, taskTypeOf } from '../handlers/handler-function.js';
 import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import { assertMatchesSchema, checkedPayload } from '../handlers/payload.js';
@@ -31,14 +32,14 @@ import { type ConnectJobs, JobHandle } from './job-handle.js';
 /** Jobs per insert of `dispatchMany`, so that memory stays bounded. */
 const CHUNK = 1000;
 
-const optionsShape = matching('an object', (value) => typeof value === 'object' && value !== null);
-
 const requestsShape = matching(
   'an array or another iterable of { taskType, payload, options }',
   (value) =>
     typeof value === 'object' &&
     value !== null &&
-    (Symbol.iterator in value || Symbol.asyncIterator in value),
+    [Symbol.iterator, Symbol.asyncIterator].some(
+      (key) => typeof (value as Record<symbol, unknown>)[key] === 'function',
+    ),
 );
 
 type Requests = Iterable<DispatchRequest> | AsyncIterable<DispatchRequest>;
@@ -72,8 +73,7 @@ export class Dispatcher {
     options: DispatchOptions & AdHoc<unknown> = {},
   ): Promise<JobHandle> {
     const { registry, dispatchMiddleware } = this.#deps;
-    parse(optionsShape, options, 'dispatch() options', 'INVALID_ARGUMENT');
-    const { handler, ...jobOptions } = options;
+    const { handler, ...jobOptions } = copyOptions(options, 'dispatch() options');
     const taskType = isHandlerClass(target) ? taskTypeOf(target) : target;
     if (taskType !== target) registry.register(target);
     if (handler !== undefined) registry.register(taskType, handler);
@@ -125,7 +125,7 @@ export class Dispatcher {
     registry.freezeDefinition(taskType);
     const { payload: defaultPayload = null, ...defaults } = registry.defaultsOf(taskType) ?? {};
     const resolved = resolveDispatchOptions(
-      { ...withoutNulls(defaults), ...(options as DispatchOptions) },
+      { ...withoutNulls(defaults), ...copyOptions(options as DispatchOptions, 'dispatch options') },
       limits.timezone,
     );
     const storedPayload = checkedPayload(
@@ -213,17 +213,28 @@ async function inChunks<T>(
   const results: DispatchResult[] = [];
   let chunk: T[] = [];
   try {
-    for await (const request of requests) {
+    const add = async (request: DispatchRequest): Promise<void> => {
       chunk.push(await start(request));
-      if (chunk.length < CHUNK) continue;
+      if (chunk.length < CHUNK) return;
       results.push(...(await store(chunk)));
       chunk = [];
+    };
+    if (isAsyncIterable(requests)) {
+      for await (const request of requests) await add(request);
+    } else {
+      // `for await` would read `then` of each request. If that throws, it is the error of this request only.
+      for (const request of requests as Iterable<DispatchRequest | Promise<DispatchRequest>>)
+        await add(tryOr(() => isThenable(request), false) ? await request : (request as DispatchRequest));
     }
   } catch (thrown) {
     onError(chunk, toError(thrown));
     throw thrown;
   }
   return results.concat(await store(chunk));
+}
+
+function isAsyncIterable(requests: Requests): requests is AsyncIterable<DispatchRequest> {
+  return typeof (requests as Partial<AsyncIterable<unknown>>)[Symbol.asyncIterator] === 'function';
 }
 
 /** Null means that the definition does not set the value. */

@@ -65,6 +65,8 @@ export interface JobSummary {
   error: StoredError | null;
   /** The span that dispatched the job, as a W3C `traceparent`. */
   trace: string | null;
+  /** What is wrong with the stored document, if another program wrote one that does not fit; else null. Such fields have their defaults here. */
+  invalid: string | null;
 }
 
 /** A job. */
@@ -91,6 +93,8 @@ export interface ExecutionSummary {
   duration: number;
   outcome: ExecutionOutcome;
   error: StoredError | null;
+  /** Present if the worker died before it recorded the attempt: the row was completed from the job, without log lines. */
+  reconstructed?: boolean;
 }
 
 /** One attempt of a job. */
@@ -143,6 +147,7 @@ export function toJobSummary(job: JobDocument, now: Date): JobSummary {
     resultCut: job.resultCut,
     error: withoutStack(job.error),
     trace: job.trace ?? null,
+    invalid: job.invalid?.reason ?? null,
   };
 }
 
@@ -156,6 +161,7 @@ export function toExecutionSummary(row: ExecutionDocument): ExecutionSummary {
   return {
     ...{ id: row._id, jobId, taskType, queue, attempt, fence, workerId },
     ...{ startedAt, finishedAt, duration, outcome, error: withoutStack(row.error) },
+    ...(row.reconstructed && { reconstructed: true }),
   };
 }
 

@@ -121,8 +121,10 @@ export class JobWaiter extends PeriodicService {
     if (this.#jobs.size === 0) return this.#rest();
     const now = this.clock.monotonic();
     const due = [...this.#jobs.keys()].filter((id) => (this.#jobs.get(id)?.readAt ?? Infinity) <= now);
-    for (let start = 0; start < due.length; start += MAX_BATCH)
+    for (let start = 0; start < due.length; start += MAX_BATCH) {
+      this.recordStep();
       await this.#read(due.slice(start, start + MAX_BATCH));
+    }
     this.#updateStream();
     return this.#untilNextRead();
   }

@@ -5,6 +5,8 @@ import { Dispatcher } from '../jobs/dispatcher.js';
 import { JobActions } from '../jobs/job-actions.js';
 import type { ConnectJobs } from '../jobs/job-handle.js';
 import { JobWaiter } from '../jobs/job-waiter.js';
+import { FaultMonitor } from '../maintenance/fault-monitor.js';
+import { HangMonitor } from '../maintenance/hang-monitor.js';
 import { Heartbeat } from '../maintenance/heartbeat.js';
 import { Pruner } from '../maintenance/pruner.js';
 import { Sweeper } from '../maintenance/sweeper.js';
@@ -13,9 +15,11 @@ import type { EventBus } from '../runtime/event-bus.js';
 import type { Service } from '../runtime/periodic-service.js';
 import type { SchedulerState } from '../runtime/scheduler-state.js';
 import { OutageMonitor } from '../runtime/outage-monitor.js';
+import { retry, retryDelay } from '../runtime/retry.js';
 import { random, systemClock } from '../runtime/system-clock.js';
 import type { DefinitionRegistry } from '../schedules/definition/definition-registry.js';
 import { DefinitionSync } from '../schedules/enqueue/definition-sync.js';
+import { MalformedSchedules } from '../schedules/enqueue/malformed-schedules.js';
 import { PlanExecutor } from '../schedules/enqueue/plan-executor.js';
 import { PlanningLock } from '../schedules/enqueue/planning-lock.js';
 import { ScheduleEnqueuer } from '../schedules/enqueue/schedule-enqueuer.js';
@@ -23,11 +27,12 @@ import { SchedulePlanner } from '../schedules/enqueue/schedule-planner.js';
 import { DefinitionPass } from '../schedules/pass/definition-pass.js';
 import { ManualRuns } from '../schedules/stored/manual-runs.js';
 import { StoredSchedules } from '../schedules/stored/stored-schedules.js';
-import { connect, type Database } from '../store/connection.js';
-import { explainOutage } from '../store/mongo-errors.js';
+import { connect, CONNECT_BACKOFF, type Database } from '../store/connection.js';
+import { explainOutage, isResultUnknown } from '../store/mongo-errors.js';
 import { createStore } from '../store/store.js';
 import { ChangeListener } from '../worker/change-listener.js';
 import { WorkerEngine } from '../worker/engine.js';
+import { InvalidJobs } from '../worker/invalid-jobs.js';
 import { InProcessRenewer } from '../worker/locks/in-process-renewer.js';
 import type { Renewer } from '../worker/locks/lock-renewer.js';
 import { ThreadedRenewer } from '../worker/locks/threaded-renewer.js';
@@ -57,20 +62,10 @@ export async function connectComponents(
   signal: AbortSignal,
 ) {
   const { options, events } = schedulerDeps;
-  const database = await connect({
-    source: options,
-    poolSize: Math.min(MAX_CONNECTIONS, options.concurrency + SPARE_CONNECTIONS),
-    timeout: options.connectTimeout,
-    // Connecting takes real time, even if the application has its own clock.
-    clock: systemClock,
-    signal,
-    onRetry: (error, failures, retryIn) => events.reportError('connect', error, { failures, retryIn }),
-  });
-  const databaseClock = options.clock === undefined ? await measureClock(database) : undefined;
-  const clock = options.clock ?? databaseClock ?? systemClock;
-  const store = createStore(database.collections);
+  const { database, databaseClock, clock, store, isSharded } = await openDatabase(schedulerDeps, signal);
   const outages = new OutageMonitor(clock, options.lockTimeout);
-  const deps = { ...schedulerDeps, store, clock, random, outages };
+  const invalidJobs = new InvalidJobs({ ...schedulerDeps, store, clock });
+  const deps = { ...schedulerDeps, store, clock, random, outages, invalidJobs, isSharded };
 
   const changes = new ChangeListener(deps);
   const { renewer, warnings } = createRenewer(options, database, databaseClock);
@@ -82,10 +77,11 @@ export async function connectComponents(
 
   const planner = new SchedulePlanner(deps);
   const executor = new PlanExecutor({ ...deps, jobs, engine });
-  const definitionSync = new DefinitionSync(deps);
+  const malformed = new MalformedSchedules(deps);
+  const definitionSync = new DefinitionSync({ ...deps, malformed });
   const planningLock = new PlanningLock(deps);
   const enqueuer = new ScheduleEnqueuer({
-    ...{ ...deps, planner, executor, definitionSync, planningLock, changes },
+    ...{ ...deps, planner, executor, definitionSync, malformed, planningLock, changes },
   });
   const storedSchedules = new StoredSchedules({ ...deps, enqueuer });
   const manualRuns = new ManualRuns({ ...deps, planner, executor, enqueuer });
@@ -93,17 +89,22 @@ export async function connectComponents(
 
   const sweeper = new Sweeper({ ...deps, engine });
   const pruner = new Pruner(deps);
+  const faults = new FaultMonitor(deps);
+  const hangs = new HangMonitor({ ...deps, engine });
   const heartbeat = new Heartbeat({ ...deps, engine, state, databaseClock, warnings });
 
   changes.subscribe(enqueuer);
   // The event bus outlives the connection.
-  const unsubscribe = events.onJobEnd((jobId) => enqueuer.runEnded(jobId));
+  const unsubscribe = events.onJobEnd((jobId, taskType) => {
+    engine.jobEnded(taskType);
+    enqueuer.runEnded(jobId, taskType);
+  });
   // In the order they start. The heartbeat is separate because it runs until the connection closes.
-  const services: readonly Service[] = [sweeper, pruner, enqueuer, changes];
+  const services: readonly Service[] = [sweeper, pruner, enqueuer, changes, faults, hangs];
   return {
     ...{ ...deps, database, databaseClock, engine, waiter, jobs, dispatcher },
     ...{ definitionSync, enqueuer, storedSchedules, manualRuns, definitionPass },
-    ...{ sweeper, pruner, heartbeat, services, unsubscribe },
+    ...{ sweeper, pruner, faults, heartbeat, services, unsubscribe },
   };
 }
 
@@ -124,15 +125,51 @@ function createRenewer(
   return { renewer: new InProcessRenewer(databaseClock, renew), warnings: [warning, ...warnings] };
 }
 
+/** Connects, measures the clock and checks the installation. Retries outages until the time for connecting is over. */
+async function openDatabase({ options, events }: SchedulerDeps, signal: AbortSignal) {
+  // Connecting takes real time, even if the application has its own clock.
+  const end = systemClock.monotonic() + options.connectTimeout;
+  const onRetry = (error: unknown, failures: number, retryIn: number): void =>
+    events.reportError('connect', error, { failures, retryIn });
+  const mayRetry = (error: unknown, failures: number): boolean =>
+    isResultUnknown(error) &&
+    !signal.aborted &&
+    systemClock.monotonic() + retryDelay(CONNECT_BACKOFF, failures) < end;
+  const open = async () => {
+    const database = await connect({
+      source: options,
+      poolSize: Math.min(MAX_CONNECTIONS, options.concurrency + SPARE_CONNECTIONS),
+      timeout: end - systemClock.monotonic(),
+      clock: systemClock,
+      signal,
+      onRetry,
+    });
+    try {
+      const databaseClock = options.clock === undefined ? await measureClock(database) : undefined;
+      const clock = options.clock ?? databaseClock ?? systemClock;
+      const store = createStore(database.collections);
+      const [, isSharded] = await Promise.all([store.assertSupported(), store.isSharded()]);
+      return { database, databaseClock, clock, store, isSharded };
+    } catch (error) {
+      await database.close();
+      throw error;
+    }
+  };
+  return retry(open, {
+    ...CONNECT_BACKOFF,
+    clock: systemClock,
+    signal,
+    shouldRetry: mayRetry,
+    onFailure: (error, failures, retryIn) => {
+      if (mayRetry(error, failures)) onRetry(error, failures, retryIn);
+    },
+  }).catch(explainOutage);
+}
+
 async function measureClock(database: Database): Promise<DatabaseClock> {
   const clock = new DatabaseClock(database);
   // A new primary has its own clock. If the measurement fails, the next heartbeat repeats it.
   database.onPrimaryChange(() => void clock.synchronize().catch(() => undefined));
-  try {
-    await clock.synchronize().catch(explainOutage);
-    return clock;
-  } catch (error) {
-    await database.close();
-    throw error;
-  }
+  await clock.synchronize();
+  return clock;
 }

@@ -6,8 +6,10 @@ import {
 } from '../config/method-options.js';
 import type { JobDocument } from '../domain/job/job.js';
 import { integer, parse } from '../domain/validation.js';
+import { systemClock } from '../runtime/system-clock.js';
 import { entry, type PassEntry } from '../schedules/pass/pass-entry.js';
 import { previewPass } from '../schedules/pass/pass-preview.js';
+import type { Components } from './components.js';
 import type { SchedulerLifecycle } from './lifecycle.js';
 
 /** The result of one pass. */
@@ -20,24 +22,39 @@ export interface PassReport {
   executed: number;
   /** Failed attempts, of definitions and of jobs. A program started by cron should then exit with a code other than 0. */
   failed: number;
+  /** False if `stop()` ended the pass before it had processed everything that was due. */
+  isComplete: boolean;
 }
 
 export async function runOnce(lifecycle: SchedulerLifecycle, options: PassOptions): Promise<PassReport> {
-  const resolved = parsePassOptions(options, lifecycle.deps.options.timezone);
-  return lifecycle.trackPass(executePass(lifecycle, resolved));
+  return executePass(lifecycle, parsePassOptions(options, lifecycle.deps.options.timezone));
 }
 
 /** Recovers expired locks, enqueues due schedules and executes up to `batch` due jobs. Returns how many it executed. */
 export async function runBatch(lifecycle: SchedulerLifecycle, batch: number): Promise<number> {
   parse(integer(1, MAX_BATCH), batch, 'run() batch', 'INVALID_ARGUMENT');
   lifecycle.deps.definitions.assertValidForWorker();
-  return lifecycle.trackPass(executeBatch(lifecycle, batch));
+  let executed = 0;
+  await lifecycle.runPass(async (components) => {
+    await lifecycle.ensureInstalled();
+    await components.sweeper.runOnce();
+    await createDueJobs(components);
+    ({ executed } = await components.engine.runBatch(batch));
+  });
+  return executed;
 }
 
 /** Registers the definitions and creates the jobs of all due schedules, in code and stored. Executes nothing. */
 export async function enqueueDue(lifecycle: SchedulerLifecycle): Promise<JobDocument[]> {
-  const { definitionSync, enqueuer } = await lifecycle.connect();
-  await lifecycle.ensureInstalled();
+  let jobs: JobDocument[] = [];
+  await lifecycle.runPass(async (components) => {
+    await lifecycle.ensureInstalled();
+    jobs = await createDueJobs(components);
+  });
+  return jobs;
+}
+
+async function createDueJobs({ definitionSync, enqueuer }: Components): Promise<JobDocument[]> {
   await definitionSync.registerAll();
   return enqueuer.collect('all');
 }
@@ -48,39 +65,41 @@ export async function executePass(
   { at, dryRun, batch }: ResolvedPassOptions,
   { skipInvalidDefinitions = false } = {},
 ): Promise<PassReport> {
-  const components = await lifecycle.connect();
-  const { clock, engine, events, sweeper, definitionSync, definitionPass, enqueuer } = components;
-  const report: PassReport = { at: at ?? clock.now(), entries: [], executed: 0, failed: 0 };
-  if (dryRun) return { ...report, entries: await previewPass(components, definitionSync, at) };
+  const start = at ?? systemClock.now();
+  const report: PassReport = { at: start, entries: [], executed: 0, failed: 0, isComplete: false };
+  await lifecycle.runPass(async (components) => {
+    const { clock, engine, events, sweeper, definitionSync, definitionPass, enqueuer } = components;
+    report.at = at ?? clock.now();
+    if (dryRun) {
+      report.entries.push(...(await previewPass(components, definitionSync, at)));
+      report.isComplete = true;
+      return;
+    }
+    const began = clock.monotonic();
+    await lifecycle.ensureInstalled();
+    await sweeper.runOnce();
+    if (engine.isStopped) return;
 
-  const began = clock.monotonic();
-  await lifecycle.ensureInstalled();
-  await sweeper.runOnce();
-  if (engine.isStopped) return report;
+    const registration = { includeCurrentMinute: at === undefined };
+    await (skipInvalidDefinitions
+      ? definitionSync.registerNew(registration)
+      : definitionSync.registerAll(registration));
+    report.entries.push(...(await definitionPass.run(at)));
+    report.failed = report.entries.filter(({ result }) => result === 'failed').length;
+    if (engine.isStopped) return;
 
-  await (skipInvalidDefinitions ? definitionSync.registerNew() : definitionSync.registerAll());
-  report.entries.push(...(await definitionPass.run(at)));
-  report.failed = report.entries.filter(({ result }) => result === 'failed').length;
-  if (engine.isStopped) return report;
-
-  if (at === undefined) report.entries.push(...(await enqueuer.collect('stored')).map(toEntry));
-  if (batch > 0) {
-    const { executed, failed } = await engine.runBatch(batch);
-    report.executed = executed;
-    report.failed += failed;
-  }
-  events.measure('round', { operation: 'run pass', duration: clock.monotonic() - began });
+    if (at === undefined) report.entries.push(...(await enqueuer.collect('stored')).map(toEntry));
+    if (batch > 0) {
+      const { executed, failed } = await engine.runBatch(batch);
+      report.executed = executed;
+      report.failed += failed;
+    }
+    report.isComplete = !engine.isStopped;
+    events.measure('round', { operation: 'run pass', duration: clock.monotonic() - began });
+  });
   return report;
 }
 
 function toEntry({ _id, schedule, scheduledFor }: JobDocument): PassEntry {
   return entry(schedule ?? _id, 'enqueued', null, _id, scheduledFor);
-}
-
-async function executeBatch(lifecycle: SchedulerLifecycle, batch: number): Promise<number> {
-  const { engine, sweeper } = await lifecycle.connect();
-  await lifecycle.ensureInstalled();
-  await sweeper.runOnce();
-  await enqueueDue(lifecycle);
-  return (await engine.runBatch(batch)).executed;
 }

@@ -14,6 +14,7 @@ import type { WorkerEngine } from '../worker/engine.js';
 
 /** A worker stays listed for a day after its last heartbeat. */
 const LISTED_FOR_MS = 86_400_000;
+const MAX_RETRY_MS = 2000;
 
 interface HeartbeatDeps {
   clock: Clock;
@@ -48,9 +49,16 @@ export class Heartbeat extends PeriodicService {
     this.#startedAt = deps.clock.now();
   }
 
+  /** After an outage, other workers must soon see that this one is alive: otherwise they count crashes of its jobs. */
+  protected override get maxRetryDelay(): number {
+    return MAX_RETRY_MS;
+  }
+
   async runOnce(): Promise<number> {
     const { databaseClock, state, options } = this.#deps;
     await databaseClock?.synchronize();
+    // The document may already say that the worker has stopped.
+    if (this.stopping) return options.heartbeatInterval;
     const isRequested = await this.#save(state.current);
     if (isRequested !== undefined && isRequested !== this.#deps.engine.isDraining) {
       this.#setDraining(isRequested);
@@ -66,11 +74,11 @@ export class Heartbeat extends PeriodicService {
     this.wake();
   }
 
-  /** Stops and marks the worker as Stopped. */
+  /** Stops and marks the worker as Stopped, or as ended by a critical fault. */
   async markStopped(): Promise<void> {
     await this.stop();
     // A process that only dispatches sends no heartbeats and is not listed.
-    if (this.#isListed) await this.#save('Stopped');
+    if (this.#isListed) await this.#save(this.#deps.state.current === 'Error' ? 'Error' : 'Stopped');
   }
 
   #setDraining(isDraining: boolean): void {

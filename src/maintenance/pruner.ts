@@ -54,7 +54,10 @@ export class Pruner extends PeriodicService {
       this.#nextFullCheck = this.clock.monotonic() + FULL_CHECK_MS;
     }
     const prunables = this.#finished(undefined, this.#checkedUntil);
-    await this.#delete(prunables, () => this.stopping);
+    await this.#delete(prunables, () => {
+      this.recordStep();
+      return this.stopping;
+    });
     if (!this.stopping) {
       for (const one of prunables)
         if (one.kind === 'finished')

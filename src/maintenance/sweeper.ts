@@ -1,32 +1,43 @@
 import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
-import type { ExecutionDocument } from '../domain/job/execution.js';
+import { type ExecutionDocument, reconstructedExecution } from '../domain/job/execution.js';
 import type { JobDocument } from '../domain/job/job.js';
-import { crashedExecution, decideRecovery } from '../domain/job/recovery.js';
+import { decideRecovery, expiredExecution, ownerFate } from '../domain/job/recovery.js';
 import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import type { OutageMonitor } from '../runtime/outage-monitor.js';
 import { PeriodicService } from '../runtime/periodic-service.js';
 import { MAX_REJECTIONS } from '../runtime/retry.js';
 import { traceFields } from '../runtime/tracing.js';
-import { isResultUnknown } from '../store/mongo-errors.js';
+import { isOutage } from '../store/mongo-errors.js';
 import type { Store } from '../store/store.js';
 import type { WorkerEngine } from '../worker/engine.js';
+import type { InvalidJobs } from '../worker/invalid-jobs.js';
 import { emitRecovered } from '../worker/job-events.js';
 
 const BATCH = 100;
 const EXPIRE_BATCH = 1000;
+/** When to look again for a heartbeat of a worker that may be alive. */
+const LOOK_AGAIN_MS = 1000;
+/** A worker that died settled its last jobs at most this long before or after its last heartbeat. */
+const LAST_SETTLED_MS = 30_000;
+const MAX_UNLOGGED = 100_000;
 
 interface SweeperDeps {
   clock: Clock;
   events: EventBus;
   random: () => number;
   workerId: string;
-  store: Pick<Store, 'expireJobs' | 'findExpired' | 'keepCancelled' | 'recover' | 'logExecutions'>;
+  store: Pick<
+    Store,
+    | ('expireJobs' | 'findUnclaimedExpired' | 'findExpired' | 'keepCancelled' | 'recover' | 'logExecutions')
+    | ('findDeadWorkers' | 'findLockOwners' | 'findUnloggedJobs' | 'markLogCompleted')
+  >;
   registry: Pick<HandlerRegistry, 'settingsFor'>;
   outages: OutageMonitor;
+  invalidJobs: Pick<InvalidJobs, 'removeFrom'>;
   engine: Pick<WorkerEngine, 'wake'>;
-  options: Pick<ResolvedOptions, 'sweepInterval' | 'maxCrashes'>;
+  options: Pick<ResolvedOptions, 'sweepInterval' | 'maxCrashes' | 'lockTimeout' | 'heartbeatInterval'>;
 }
 
 /**
@@ -52,7 +63,7 @@ export class Sweeper extends PeriodicService {
   }
 
   async runOnce(): Promise<number> {
-    const { store, options, outages } = this.#deps;
+    const { store, options, outages, invalidJobs } = this.#deps;
     const now = this.clock.now();
     const expired = await store.findExpired(now, BATCH).catch((error: unknown) => {
       outages.recordFailure();
@@ -60,35 +71,69 @@ export class Sweeper extends PeriodicService {
     });
     const delay = outages.takeSweepDelay();
     if (delay > 0) return delay;
-    for (const job of expired) {
-      if (this.stopping) break;
-      await this.#recover(job, now);
-    }
+    const isUndecided = await this.#recoverAll(await invalidJobs.removeFrom(expired), now);
     await this.#logCrashes();
-    const ended = await this.#endExpiredJobs(now);
-    return expired.length === BATCH || ended === EXPIRE_BATCH ? 0 : options.sweepInterval;
+    const mayBeMore = await this.#endExpiredJobs(now);
+    await this.#completeLogs(now);
+    if (isUndecided) return Math.min(options.sweepInterval, LOOK_AGAIN_MS);
+    return expired.length === BATCH || mayBeMore ? 0 : options.sweepInterval;
   }
 
-  /** Jobs that nobody claimed before they expired. A worker that claims one first ends it itself. */
-  async #endExpiredJobs(now: Date): Promise<number> {
-    const { store, events, workerId } = this.#deps;
-    const ended = await store.expireJobs(now, EXPIRE_BATCH, workerId);
+  /** True if some jobs must wait until it is known whether their owner is gone. */
+  async #recoverAll(expired: readonly JobDocument[], now: Date): Promise<boolean> {
+    if (expired.length === 0) return false;
+    const { store, options } = this.#deps;
+    const ids = new Set(expired.map(({ lockedBy }) => lockedBy).filter((id) => id !== null));
+    const owners = await store.findLockOwners([...ids]);
+    const limits = { now, maxWait: options.lockTimeout, interval: options.heartbeatInterval };
+    let isUndecided = false;
+    for (const job of expired) {
+      if (this.stopping) break;
+      this.recordStep();
+      const fate = ownerFate(job, owners.get(job.lockedBy ?? ''), limits);
+      if (fate === 'unknown') isUndecided = true;
+      else await this.#recover(job, fate === 'gone', now);
+    }
+    return isUndecided;
+  }
+
+  /** Jobs that nobody claimed before they expired. A worker that claims one first ends it itself. True if there may be more. */
+  async #endExpiredJobs(now: Date): Promise<boolean> {
+    const { store, events, workerId, invalidJobs } = this.#deps;
+    const found = await store.findUnclaimedExpired(now, EXPIRE_BATCH);
+    const ended = await store.expireJobs(await invalidJobs.removeFrom(found), now, workerId);
     for (const job of ended) {
       const { _id: jobId, taskType, queue, expiresAt = now } = job;
       if (job.retention !== undefined) await store.keepCancelled(job, now);
       events.emit('job:expired', { jobId, taskType, queue, ...traceFields(job), expiresAt });
     }
-    return ended.length;
+    return found.length === EXPIRE_BATCH;
   }
 
-  async #recover(job: JobDocument, now: Date): Promise<void> {
+  async #recover(job: JobDocument, ownerIsGone: boolean, now: Date): Promise<void> {
     const { store, events, random, workerId, options, registry, engine } = this.#deps;
     const { retries } = registry.settingsFor(job.taskType);
-    const recovery = decideRecovery({ job, maxCrashes: options.maxCrashes, retries, now, random });
-    if (!(await store.recover(job, recovery, workerId, now))) return;
-    if (job.status === 'RUNNING') this.#unlogged.push(crashedExecution(job, now));
-    emitRecovered(events, job, recovery, now);
+    const { maxCrashes } = options;
+    const recovery = decideRecovery({ job, ownerIsGone, maxCrashes, retries, now, random });
+    if (!(await store.recover(job, recovery, { sweptBy: workerId, ownerIsGone }, now))) return;
+    if (job.status === 'RUNNING') this.#unlogged.push(expiredExecution(job, ownerIsGone, now));
+    emitRecovered(events, job, recovery, ownerIsGone, now);
     engine.wake();
+  }
+
+  /** A worker that dies between the outcome of a job and the row of its attempt leaves the row to the others. */
+  async #completeLogs(now: Date): Promise<void> {
+    const { store } = this.#deps;
+    for (const worker of await store.findDeadWorkers(now)) {
+      if (this.stopping) return;
+      this.recordStep();
+      const last = worker.heartbeatAt.getTime();
+      const time = { from: new Date(last - LAST_SETTLED_MS), to: new Date(last + LAST_SETTLED_MS) };
+      const unlogged = await store.findUnloggedJobs(worker._id, time, MAX_UNLOGGED);
+      const rows = unlogged.map(reconstructedExecution).filter((row) => row !== undefined);
+      if (rows.length > 0) await store.logExecutions(rows);
+      await store.markLogCompleted(worker);
+    }
   }
 
   /** Rows that could not be written are retried after the next sweep. Rows that the server keeps rejecting are dropped. */
@@ -98,7 +143,7 @@ export class Sweeper extends PeriodicService {
     try {
       await this.#deps.store.logExecutions(rows);
     } catch (error) {
-      if (isResultUnknown(error) || ++this.#rejections < MAX_REJECTIONS) throw error;
+      if (isOutage(error) || ++this.#rejections < MAX_REJECTIONS) throw error;
     }
     this.#rejections = 0;
     // A concurrent pass may sweep too and may already have removed some of these rows.

@@ -62,6 +62,7 @@ export function workerEventHandlers(metrics: Instruments, health: HealthState, c
     'schedule:skipped': ({ count, reason }) => metrics.skips.inc({ reason }, count ?? 1),
     'schedule:disabled': () => health.count('cron'),
     'schedule:invalid': () => health.count('decode'),
+    'job:invalid': () => health.count('decode'),
   };
 }
 
@@ -79,6 +80,7 @@ export function jobEventHandlers(
         duration: metrics.duration.labels({ task_type }),
         recovered: metrics.recovered.labels({ task_type }),
         stuck: metrics.stuck.labels({ task_type }),
+        hanging: metrics.hanging.labels({ task_type }),
         completed: attempts('completed'),
         retried: attempts('retry'),
         failed: attempts('failed'),
@@ -133,6 +135,8 @@ export function jobEventHandlers(
       health.count('lock');
     },
     'job:stuck': ({ taskType }) => forType(taskType).stuck.inc(),
+    'type:hanging': ({ taskType }) => forType(taskType).hanging.set(1),
+    'type:recovered': ({ taskType }) => forType(taskType).hanging.set(0),
   };
   return { handlers, finishedIn: (queue) => forQueue(queue).count };
 }

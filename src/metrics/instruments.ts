@@ -24,6 +24,12 @@ export function createInstruments(registry: Registry) {
       'task_type',
     ),
     stuck: counter('stuck_handlers_total', 'Handlers that ignored their abort signal', 'task_type'),
+    hanging: new Gauge({
+      name: 'chronos_task_type_hanging',
+      help: '1 while handlers run and none has ended for many times the usual duration, else 0',
+      labelNames: ['task_type'],
+      registers,
+    }),
     duration: histogram(
       'job_duration_seconds',
       'Duration of attempts that completed or failed',

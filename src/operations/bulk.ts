@@ -1,7 +1,7 @@
 import { type JobFilterOptions, parseJobFilter } from '../config/query-options.js';
 import type { Clock } from '../domain/clock.js';
 import { ChronosError } from '../domain/errors.js';
-import { assertReason } from '../domain/identifiers.js';
+import { MAX_REASON_LENGTH } from '../domain/identifiers.js';
 import {
   FINISHED_STATUSES,
   type FinishedStatus,
@@ -11,7 +11,7 @@ import {
 } from '../domain/job/job.js';
 import { JOB_STATES, type JobState } from '../domain/job/state.js';
 import { assertNever } from '../domain/language.js';
-import { name, parse } from '../domain/validation.js';
+import { fn, matching, name, object, oneOf, parse, text } from '../domain/validation.js';
 import type { JobActions } from '../jobs/job-actions.js';
 import type { JobChange } from '../store/jobs/change.js';
 import type { Count } from '../store/jobs/counts.js';
@@ -85,6 +85,14 @@ const STATES: Record<CountedAction, readonly JobState[]> = {
   empty: ['held', 'blocked', 'delayed', 'retrying', 'waiting'],
 };
 
+const actionShape = oneOf(...(Object.keys(STATES) as CountedAction[]));
+
+const bulkShape = object<BulkOptions>({
+  reason: text(MAX_REASON_LENGTH),
+  onProgress: fn(),
+  signal: matching('an AbortSignal', (value): value is AbortSignal => value instanceof AbortSignal),
+});
+
 /** How many jobs the action would change, up to `max`. */
 export async function countAffected(
   { store, clock }: { store: Pick<Store, 'countJobs'>; clock: Clock },
@@ -93,6 +101,7 @@ export async function countAffected(
   max: number,
 ): Promise<Count> {
   const now = clock.now();
+  parse(actionShape, action, 'countMatching() action', 'INVALID_ARGUMENT');
   const counts = await Promise.all(
     filtersFor(action, filter, now).map((one) => store.countJobs(one, max, now)),
   );
@@ -108,8 +117,9 @@ export async function changeMany(
   deps: BulkDeps,
   action: BulkAction,
   filter: JobFilterOptions,
-  options: BulkOptions = {},
+  input: BulkOptions = {},
 ): Promise<BulkChange> {
+  const options = parse(bulkShape, input, `${action}Jobs() options`, 'INVALID_ARGUMENT');
   const filters = filtersFor(action, filter, deps.clock.now());
   if (action === 'delete')
     return changeBatches(deps, filters, options, (jobs) => deleteBatch(deps, jobs, FINISHED_STATUSES));
@@ -133,8 +143,9 @@ export async function changeMany(
 export async function emptyQueue(
   deps: BulkDeps,
   queue: string,
-  options: BulkOptions = {},
+  input: BulkOptions = {},
 ): Promise<EmptiedQueue> {
+  const options = parse(bulkShape, input, 'emptyQueue() options', 'INVALID_ARGUMENT');
   const { reason = 'the queue was emptied' } = options;
   let cancelled = 0;
   const cancel = async (job: JobDocument): Promise<ChangeResult> => {
@@ -164,10 +175,9 @@ export async function emptyQueue(
 async function changeBatches(
   deps: BulkDeps,
   filters: readonly StateFilter[],
-  { reason, onProgress, signal }: BulkOptions,
+  { onProgress, signal }: BulkOptions,
   changeBatch: ChangeBatch,
 ): Promise<BulkChange> {
-  assertReason(reason);
   const createdUntil = deps.clock.now();
   const progress: BulkProgress = { matched: 0, changed: 0, requested: 0, refused: {} };
   for (const filter of filters) {

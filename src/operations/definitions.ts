@@ -10,6 +10,7 @@ import {
 import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import { type DefinitionRegistry, isForEnvironment } from '../schedules/definition/definition-registry.js';
 import type { Definition } from '../schedules/definition/definition.js';
+import { toShownSchedule } from '../schedules/stored/stored-schedule-check.js';
 import type { Store } from '../store/store.js';
 
 const PREVIEWED_RUNS = 3;
@@ -73,7 +74,7 @@ async function findStored(
   if (definitions.length === 0) return new Map();
   const names = definitions.map(({ name }) => name);
   const found = await store.findSchedules(names, { limitTime: true });
-  return new Map(found.map((schedule) => [schedule._id, schedule]));
+  return new Map(found.map((document) => [document._id, toShownSchedule(document).schedule]));
 }
 
 function toDefinitionView(

@@ -77,7 +77,7 @@ export async function showExecution(
 export const MAX_WORKERS = 1000;
 
 /** A worker process as of its last heartbeat. */
-export type WorkerView = Omit<WorkerDocument, '_id' | 'expiresAt' | 'drainRequested'> & {
+export type WorkerView = Omit<WorkerDocument, '_id' | 'expiresAt' | 'drainRequested' | 'logCompletedFor'> & {
   id: string;
   /** It is Running, and its last heartbeat is at most a minute old by the database's clock. */
   isLive: boolean;
@@ -95,7 +95,7 @@ export async function listWorkers(store: Pick<Store, 'findWorkers'>, clock: Cloc
 }
 
 export function toWorkerView(worker: WorkerDocument, now: Date): WorkerView {
-  const { _id, expiresAt: _expiresAt, drainRequested: _drainRequested, ...fields } = worker;
+  const { _id, expiresAt: _e, drainRequested: _d, logCompletedFor: _l, ...fields } = worker;
   const silentFor = Math.max(0, now.getTime() - fields.heartbeatAt.getTime());
   return {
     id: _id,

@@ -9,7 +9,7 @@ import {
 } from '../config/query-options.js';
 import type { Duration } from '../domain/duration.js';
 import type { Instant } from '../domain/instant.js';
-import { name, parse } from '../domain/validation.js';
+import { copyOptions, name, parse } from '../domain/validation.js';
 import type { ExecutionSummary, ExecutionView, JobDetails, JobSummary } from '../jobs/job-views.js';
 import type { SchedulerLifecycle } from '../lifecycle/lifecycle.js';
 import { enqueueDue } from '../lifecycle/pass.js';
@@ -109,7 +109,8 @@ export class Operations {
 
   /** A page of failed jobs, newest first. */
   async listDead(query: DeadFilter & PageOptions = {}): Promise<Page<JobSummary>> {
-    return listJobs(await this.#lifecycle.connect(), { ...query, state: 'failed' }, 'listDead() query');
+    const filter = { ...copyOptions(query, 'listDead() query'), state: 'failed' as const };
+    return listJobs(await this.#lifecycle.connect(), filter, 'listDead() query');
   }
 
   /** The job with its payload, result and attempts; null if there is none. */
@@ -150,7 +151,7 @@ export class Operations {
 
   /** Like `retryJobs`, for failed jobs only. */
   async retryDead(filter: DeadFilter = {}, options?: BulkOptions): Promise<BulkChange> {
-    return this.retryJobs({ ...filter, state: 'failed' }, options);
+    return this.retryJobs({ ...copyOptions(filter, 'retryDead() filter'), state: 'failed' }, options);
   }
 
   /** Cancels waiting jobs, and asks the workers of running jobs to cancel them. */
@@ -219,7 +220,7 @@ export class Operations {
 
   /** Creates the jobs of due schedules without running them. */
   async collect(): Promise<Collected> {
-    const created = await this.#lifecycle.trackPass(enqueueDue(this.#lifecycle));
+    const created = await enqueueDue(this.#lifecycle);
     const jobs = created.map(({ _id: id, schedule, scheduledFor }) => ({ id, schedule, scheduledFor }));
     return { created: jobs.length, jobs };
   }

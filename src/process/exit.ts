@@ -13,7 +13,7 @@ export const EXIT_CODES: readonly { code: number; meaning: string }[] = [
   {
     code: EXIT.usage,
     meaning:
-      'wrong usage or setup: command, option, argument, environment, handlers, a database that is not installed, or a confirmation without a terminal',
+      'wrong usage or setup: command, option, argument, environment, handlers, a database that is not installed or was installed by a newer version, or a confirmation without a terminal',
   },
   { code: EXIT.unreachable, meaning: 'MongoDB is unreachable, or the connection was lost' },
   {
@@ -39,6 +39,7 @@ const USAGE_ERRORS: ReadonlySet<ErrorCode> = new Set([
   'COMMAND_UNKNOWN',
   'COLLECTION_TAKEN',
   'NOT_INSTALLED',
+  'NEWER_INSTALLATION',
 ]);
 
 /** Also true for an error of another copy of this package, which the module with the handlers may have loaded. */
@@ -70,7 +71,12 @@ export function formatError(thrown: unknown): string[] {
   if (!isChronosError(error)) return [formatForeignError(error)];
   // The cause says why the audit entry could not be written: a missing permission, a full disk.
   const cause = error.code === 'AUDIT_UNWRITABLE' ? [formatForeignError(toError(error.cause))] : [];
-  return [...error.message.split('\n').map(printable), ...cause];
+  const lines = error.message
+    .split('\n')
+    .map(printable)
+    // A stored name in the message may contain a line break: what follows must not look like a message of its own.
+    .map((line, index) => (index === 0 || line.startsWith('  ') ? line : `  ${line}`));
+  return [...lines, ...cause];
 }
 
 function formatForeignError(error: Error): string {

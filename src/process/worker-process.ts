@@ -1,6 +1,7 @@
 import type { WorkerSettings } from '../config/environment.js';
 import type { PassOptions } from '../config/method-options.js';
 import { withHttpServer } from '../http/with-http-server.js';
+import type { StopReport } from '../lifecycle/lifecycle.js';
 import type { PassReport } from '../lifecycle/pass.js';
 import type { Logger } from '../domain/logger.js';
 import { monotonic } from '../runtime/system-clock.js';
@@ -29,30 +30,43 @@ export async function work(scheduler: Scheduler, { http }: WorkerSettings, log: 
     exitOnSecondSignal(log);
     return scheduler.forever();
   });
+  logLeft(left, log);
+  return left.length === 0 ? EXIT.success : EXIT.failure;
+}
+
+function logLeft(left: StopReport['left'], log: Logger): void {
   for (const { id, taskType } of left)
     log.warn(
       { jobId: id, taskType },
       `${taskType} was left unfinished; another worker recovers it when its lock expires`,
     );
-  return left.length === 0 ? EXIT.success : EXIT.failure;
 }
 
 /** One pass, for system cron. */
 export async function run(scheduler: Scheduler, _: WorkerSettings, log: Logger): Promise<number> {
-  const { entries, executed, failed } = await pass(scheduler, log);
+  const report = await pass(scheduler, log);
+  const { entries, executed, failed } = report;
   for (const { name, result, reason, jobId } of entries) {
     log.info({ name, result, reason, jobId }, `${name}: ${result}${reason === null ? '' : ` (${reason})`}`);
   }
   log.info({ executed, failed }, `pass finished: ${executed} due jobs executed, ${failed} attempts failed`);
-  return failed === 0 ? EXIT.success : EXIT.jobFailed;
+  return passExitCode(report);
+}
+
+/** A pass that a signal ended early has not done everything. */
+export function passExitCode({ failed, isComplete }: PassReport): number {
+  if (failed > 0) return EXIT.jobFailed;
+  return isComplete ? EXIT.success : EXIT.failure;
 }
 
 /** A pass at every tick, until a signal stops it. */
 export async function daemon(scheduler: Scheduler, settings: WorkerSettings, log: Logger): Promise<number> {
   exitOnSecondSignal(log);
-  const { ticks, overruns, reason } = await scheduler.daemon(settings.daemon);
+  const { ticks, overruns, reason, left } = await scheduler.daemon(settings.daemon);
+  logLeft(left, log);
   log.info({ ticks, overruns, reason }, `daemon ended after ${ticks} ticks, ${overruns} of them overran`);
-  return reason === 'overruns' ? EXIT.overruns : EXIT.success;
+  if (reason === 'overruns') return EXIT.overruns;
+  return left.length === 0 ? EXIT.success : EXIT.failure;
 }
 
 /** One pass, then closes the scheduler. After a signal, running jobs may finish and no more are started. */
@@ -62,12 +76,14 @@ export async function pass(
   options: PassOptions = {},
 ): Promise<PassReport> {
   exitOnSecondSignal(log);
-  const stop = (): void => void scheduler.stop();
+  let stopping: Promise<StopReport> | undefined;
+  const stop = (): void => void (stopping ??= scheduler.stop());
   process.on('SIGINT', stop).on('SIGTERM', stop);
   try {
     return await scheduler.runOnce(options);
   } finally {
-    await scheduler.stop();
+    const { left } = await (stopping ?? scheduler.stop());
+    logLeft(left, log);
     process.off('SIGINT', stop).off('SIGTERM', stop);
   }
 }

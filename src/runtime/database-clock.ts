@@ -65,7 +65,7 @@ export class DatabaseClock extends AnchoredClock {
     this.#measuredAt = new Date().getTime();
   }
 
-  async refreshIfStale(): Promise<void> {
-    if (this.age > STALE_AFTER_MS) await this.synchronize();
+  get isStale(): boolean {
+    return this.age > STALE_AFTER_MS;
   }
 }

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'eventemitter3';
 import { didYouMean } from '../domain/did-you-mean.js';
-import { ChronosError, redactError, toError } from '../domain/errors.js';
+import { ChronosError, describeValue, redactError, toError } from '../domain/errors.js';
 import { EVENT_NAMES, type EventName, type Operation, type SchedulerEvents } from '../domain/events.js';
 import { isThenable } from '../domain/language.js';
 import { type MeasurementName, type Measurements, publishMeasurement } from './measurements.js';
@@ -9,7 +9,16 @@ export type Listener<E extends EventName> = (event: SchedulerEvents[E]) => unkno
 
 type Guarded = (event: unknown) => void;
 
-const JOB_END_EVENTS = ['job:complete', 'job:failed', 'job:cancelled', 'job:skipped', 'job:expired'] as const;
+interface EndedJob {
+  jobId: string;
+  taskType: string;
+  willRetry?: boolean;
+}
+
+const JOB_END_EVENTS = [
+  ...(['job:complete', 'job:failed', 'job:cancelled'] as const),
+  ...(['job:skipped', 'job:expired', 'job:invalid'] as const),
+] as const;
 
 /**
  * The typed events of a Scheduler. In eventemitter3 a listener that throws stops `emit` and the listeners after it. Here
@@ -19,6 +28,8 @@ export class EventBus {
   readonly workerId: string;
   readonly #emitter = new EventEmitter<Record<EventName, Guarded>>();
   readonly #guarded = new WeakMap<object, Map<EventName, Guarded>>();
+  /** Errors of each operation that were reported since it last succeeded. */
+  readonly #failures = new Map<Operation, number>();
 
   constructor(workerId: string) {
     this.workerId = workerId;
@@ -45,10 +56,10 @@ export class EventBus {
     publishMeasurement(this.workerId, name, measurement);
   }
 
-  /** Calls the listener with the id of every job that ended in this process. Returns a function that unsubscribes. */
-  onJobEnd(listener: (jobId: string) => void): () => void {
-    const onEnd = ({ jobId, willRetry = false }: { jobId: string; willRetry?: boolean }): void => {
-      if (!willRetry) listener(jobId);
+  /** Calls the listener for every job that ended in this process. Returns a function that unsubscribes. */
+  onJobEnd(listener: (jobId: string, taskType: string) => void): () => void {
+    const onEnd = ({ jobId, taskType, willRetry = false }: EndedJob): void => {
+      if (!willRetry) listener(jobId, taskType);
     };
     for (const name of JOB_END_EVENTS) this.on(name, onEnd);
     return () => {
@@ -65,6 +76,22 @@ export class EventBus {
     const error = redactError(toError(thrown));
     const about = subject === undefined ? {} : { subject };
     this.emit('worker:error', { operation, ...about, error, failures, retryIn });
+  }
+
+  /** Reports an error of an operation; `reportSuccess` with the same operation reports that it is over. */
+  reportFailure(operation: Operation, thrown: unknown, retryIn = 0): void {
+    const failures = (this.#failures.get(operation) ?? 0) + 1;
+    this.#failures.set(operation, failures);
+    this.reportError(operation, thrown, { failures, retryIn });
+  }
+
+  /** Emits `worker:recovered` if the operation failed before. */
+  reportSuccess(operation: Operation): void {
+    if (this.#failures.size === 0) return;
+    const failures = this.#failures.get(operation);
+    if (failures === undefined) return;
+    this.#failures.delete(operation);
+    this.emit('worker:recovered', { operation, failures });
   }
 
   #guard<E extends EventName>(name: E, listener: Listener<E>): Guarded {
@@ -93,10 +120,8 @@ export class EventBus {
 
 function assertListener(name: unknown, listener: unknown): void {
   if (!(EVENT_NAMES as readonly unknown[]).includes(name)) {
-    throw new ChronosError(
-      'INVALID_ARGUMENT',
-      `'${String(name)}' is not an event${didYouMean(String(name), EVENT_NAMES)}`,
-    );
+    const hint = typeof name === 'string' ? didYouMean(name, EVENT_NAMES) : '';
+    throw new ChronosError('INVALID_ARGUMENT', `${describeValue(name)} is not an event${hint}`);
   }
   if (typeof listener !== 'function') {
     throw new ChronosError(

@@ -67,17 +67,43 @@ const LINES: { readonly [E in EventName]: Line<SchedulerEvents[E]> } = {
     level: 'error',
     text: ({ taskType }) => `${taskType} ignores its abort signal and keeps its slot`,
   },
+  'type:hanging': {
+    level: 'warn',
+    text: ({ taskType, running, since, usualDuration }) => {
+      const usual = usualDuration === null ? '' : `, usually one takes ${milliseconds(usualDuration)}`;
+      return `${taskType} hangs: ${running} running, none has ended since ${iso(since)}${usual}; find out what its handlers wait for, or cancel the jobs: chronos jobs list --state running --type ${taskType}`;
+    },
+  },
+  'type:recovered': {
+    level: 'info',
+    text: ({ taskType, hungFor }) => `${taskType} no longer hangs, after ${seconds(hungFor)}`,
+  },
+  'queue:hanging': {
+    level: 'warn',
+    text: ({ queue, dueAt }) =>
+      `the queue ${queue} hangs: a job has been due since ${iso(dueAt)} and none was finished for five minutes; find out why with: chronos doctor`,
+  },
+  'queue:recovered': {
+    level: 'info',
+    text: ({ queue, hungFor }) => `the queue ${queue} no longer hangs, after ${seconds(hungFor)}`,
+  },
   'schedule:due': { level: 'debug', text: ({ scheduleId }) => `${scheduleId} is due` },
   'schedule:skipped': {
     level: 'warn',
     text: ({ scheduleId, count, from, reason, runningFor }) => {
       const runs = count === 1 ? `the run of ${iso(from)}` : `${count ?? 'many'} runs from ${iso(from)} on`;
       const why =
-        reason === 'overlap' && runningFor !== null
-          ? `, the previous one is still running (${seconds(runningFor)})`
-          : ` (${reason})`;
+        reason !== 'overlap'
+          ? ` (${reason})`
+          : runningFor === null
+            ? ', the previous one is waiting to start'
+            : `, the previous one is still running (${seconds(runningFor)})`;
       return `${scheduleId}: skipped ${runs}${why}`;
     },
+  },
+  'job:invalid': {
+    level: 'error',
+    text: ({ jobId, reason }) => `the stored job ${jobId} is malformed and was ended as FAILED: ${reason}`,
   },
   'schedule:disabled': {
     level: 'error',
@@ -85,12 +111,17 @@ const LINES: { readonly [E in EventName]: Line<SchedulerEvents[E]> } = {
   },
   'schedule:invalid': {
     level: 'error',
-    text: ({ scheduleId, reason }) => `the schedule ${scheduleId} is malformed and ignored: ${reason}`,
+    text: ({ scheduleId, reason }) => `the schedule ${scheduleId} is malformed and was disabled: ${reason}`,
   },
   'schedule:orphaned': {
     level: 'warn',
     text: ({ scheduleId }) =>
       `no worker defines the schedule ${scheduleId} any more; remove it with: chronos schedules remove ${scheduleId}`,
+  },
+  'schedule:unserved': {
+    level: 'warn',
+    text: ({ scheduleId, queue }) =>
+      `no live worker serves the queue ${queue} of the schedule ${scheduleId}: its runs wait; start a worker that has the queue in its queues`,
   },
   'daemon:overrun': {
     level: 'warn',
@@ -195,6 +226,10 @@ interface LogFields {
 function toFields(event: object): LogFields {
   const { error, result: _, ...fields } = event as { error?: Error; result?: unknown };
   return error === undefined ? fields : { ...fields, err: error };
+}
+
+function milliseconds(duration: number): string {
+  return duration < 1000 ? `${Math.round(duration)} ms` : seconds(duration);
 }
 
 function seconds(milliseconds: number): string {

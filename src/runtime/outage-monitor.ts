@@ -8,6 +8,7 @@ export class OutageMonitor {
   readonly #clock: Clock;
   readonly #lockTimeout: number;
   #hasFailed = false;
+  #failures = 0;
   #postponedAt = -Infinity;
 
   constructor(clock: Clock, lockTimeout: number) {
@@ -18,6 +19,12 @@ export class OutageMonitor {
   /** Call when a renewal, a settle or the read of a sweep failed. */
   recordFailure(): void {
     this.#hasFailed = true;
+    this.#failures++;
+  }
+
+  /** How many failures were recorded. */
+  get failures(): number {
+    return this.#failures;
   }
 
   /** Milliseconds to postpone the sweep by. Not 0 at most once per `lockTimeout`: a long outage must not prevent recovery. */

@@ -2,9 +2,14 @@ import type { Clock } from '../domain/clock.js';
 import type { Operation } from '../domain/events.js';
 import type { EventBus } from './event-bus.js';
 import { retryDelay } from './retry.js';
+import { monotonic } from './system-clock.js';
 
 const FIRST_RETRY_MS = 250;
 const MAX_RETRY_MS = 10_000;
+/** A round that makes no step for this long hangs: each operation of the database ends after eleven seconds at most. */
+const MAX_ROUND_MS = 120_000;
+/** After stop(), a round that makes no step for this long is not awaited any more. */
+const MAX_LAST_ROUND_MS = 15_000;
 /** Abort reason: without one, `abort()` would create an exception with a stack, which costs time. */
 const WOKEN = 'woken';
 
@@ -15,9 +20,15 @@ export interface Service {
   stop(): Promise<void>;
 }
 
+interface Watchdog {
+  timer: NodeJS.Timeout;
+  readonly onTimeout: () => void;
+}
+
 /**
  * Repeats `runOnce`, which returns how long to wait before the next round. A round that throws is reported and retried
- * with backoff, so that a service survives errors of the database.
+ * with backoff, so that a service survives errors of the database. So is a round that hangs: it may continue later, next
+ * to a new one, and must then do no harm. In most services its writes are fenced.
  */
 export abstract class PeriodicService implements Service {
   abstract readonly name: Operation;
@@ -31,6 +42,8 @@ export abstract class PeriodicService implements Service {
   #failures = 0;
   /** Failures reported since the last `worker:recovered`. */
   #reportedFailures = 0;
+  /** Of the round in progress. */
+  #watchdog: Watchdog | undefined;
 
   constructor(clock: Clock, events: EventBus) {
     this.clock = clock;
@@ -48,12 +61,13 @@ export abstract class PeriodicService implements Service {
     this.#running = { stopping, loop: this.#loop(stopping.signal, before?.loop) };
   }
 
-  /** Resolves when the round in progress has ended; no round starts afterwards. */
+  /** Resolves when the round in progress has ended or hangs; no round starts afterwards. */
   async stop(): Promise<void> {
     const running = this.#running;
     if (running === undefined) return;
     running.stopping.abort();
     this.#sleeping?.abort();
+    this.#limitRound(Math.min(MAX_LAST_ROUND_MS, this.maxRoundTime));
     await running.loop;
     if (this.#running === running) this.#running = undefined;
   }
@@ -75,6 +89,21 @@ export abstract class PeriodicService implements Service {
   /** The longest wait after a failure, in milliseconds. */
   protected get maxRetryDelay(): number {
     return MAX_RETRY_MS;
+  }
+
+  /** How long a round may go on without a step, in milliseconds of real time. */
+  protected get maxRoundTime(): number {
+    return MAX_ROUND_MS;
+  }
+
+  /** A round with many steps calls this after each of them: the time limit starts again. */
+  protected recordStep(): void {
+    this.#watchdog?.timer.refresh();
+  }
+
+  /** Called when a round hangs, before the next one starts: drops what both would use. */
+  protected onHungRound(): void {
+    // Most services share nothing between rounds.
   }
 
   /** True after stop() was called: a long round should end early. */
@@ -112,7 +141,7 @@ export abstract class PeriodicService implements Service {
   async #guardedRound(): Promise<number> {
     const startedAt = this.clock.monotonic();
     try {
-      const delay = await this.runOnce();
+      const delay = await this.#watchedRound();
       const duration = this.clock.monotonic() - startedAt;
       this.events.measure('round', { operation: this.name, duration });
       this.#failures = 0;
@@ -128,5 +157,33 @@ export abstract class PeriodicService implements Service {
       this.events.reportError(this.name, thrown, { failures: this.#failures, retryIn });
       return retryIn;
     }
+  }
+
+  /** Rejects if the round hangs. */
+  async #watchedRound(): Promise<number> {
+    const limit = this.maxRoundTime;
+    const startedAt = monotonic();
+    const hung = new Promise<never>((_, reject) => {
+      const onTimeout = (): void => {
+        this.onHungRound();
+        const seconds = Math.round((monotonic() - startedAt) / 100) / 10;
+        reject(new Error(`the round hangs: it has not ended after ${seconds} s`));
+      };
+      // It does not keep the process alive.
+      this.#watchdog = { timer: setTimeout(onTimeout, limit).unref(), onTimeout };
+    });
+    try {
+      return await Promise.race([this.runOnce(), hung]);
+    } finally {
+      clearTimeout(this.#watchdog?.timer);
+      this.#watchdog = undefined;
+    }
+  }
+
+  #limitRound(ms: number): void {
+    const watchdog = this.#watchdog;
+    if (watchdog === undefined) return;
+    clearTimeout(watchdog.timer);
+    watchdog.timer = setTimeout(watchdog.onTimeout, ms).unref();
   }
 }

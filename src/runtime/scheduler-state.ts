@@ -5,9 +5,9 @@ import type { EventBus } from './event-bus.js';
 const ALLOWED: Record<LifecycleState, readonly LifecycleState[]> = {
   Stopped: ['Starting', 'Stopping'],
   Starting: ['Running', 'Error', 'Stopping'],
-  Running: ['Stopping'],
+  Running: ['Stopping', 'Error'],
   Stopping: ['Stopped', 'Error'],
-  Error: ['Starting', 'Stopping'],
+  Error: ['Starting', 'Stopping', 'Stopped'],
 };
 
 /** Stopped → Starting → Running → Stopping → Stopped, or Error. Every change emits `worker:state`. */

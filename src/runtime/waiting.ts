@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../domain/clock.js';
-import { monotonic } from './system-clock.js';
+import { monotonic, systemClock } from './system-clock.js';
 
 /** Waits for the work, but no longer than `ms`. Rejects if the work does. Leaves no timer behind. */
 export async function waitAtMost(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
@@ -55,17 +55,44 @@ export function whenAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
-/** Runs async functions one at a time, in the order of the calls. */
+/** Resolves when the work has settled, or after `ms` milliseconds of real time. Never rejects. */
+export function whenSettled(ms: number, work: Promise<unknown>): Promise<void> {
+  return waitAtMost(
+    systemClock,
+    ms,
+    work.catch(() => undefined),
+  );
+}
+
+/** Runs async functions one at a time, in the order of the calls. Does not wait for one that takes longer than `limit`. */
 export class Mutex {
+  readonly #limit: number;
   #last: Promise<unknown> = Promise.resolve();
 
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
   run<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(work);
-    this.#last = result.catch(() => undefined);
+    const before = this.#last;
+    const result = before.then(work);
+    this.#last = before.then(() => this.#whenDone(result));
     return result;
   }
 
-  /** Resolves when all functions passed so far have ended. */
+  /** The timer does not keep the process alive. */
+  #whenDone(result: Promise<unknown>): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, this.#limit).unref();
+      const done = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+      result.then(done, done);
+    });
+  }
+
+  /** Resolves when all functions passed so far have ended, or took too long. */
   async whenIdle(): Promise<void> {
     await this.#last;
   }

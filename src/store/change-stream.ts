@@ -2,8 +2,9 @@ import type { mongo } from 'mongoose';
 import { type CancelRequest, FINISHED_STATUSES, isFinished, type JobStatus } from '../domain/job/job.js';
 import { systemClock } from '../runtime/system-clock.js';
 import { sharedDeadlines, unlessAborted, waitAtMost } from '../runtime/waiting.js';
+import { toJobId, toStoredIds } from './jobs/stored-job.js';
 import { OperationTimeoutError } from './mongo-errors.js';
-import type { Collections } from './schema/collections.js';
+import { type Collections, passSignalToGetMore } from './schema/collections.js';
 
 export interface ChangeStreamRequest {
   /** What a worker has to know: changed schedules, cancel requests, and jobs that become eligible for it. */
@@ -26,7 +27,7 @@ export interface ChangeBatch {
 
 /** How long the server waits for changes before it sends an empty reply. Shorter than the socket timeout. */
 export const MAX_AWAIT_MS = 5000;
-/** The limit for every reply: the application's client may have no timeouts of its own. */
+/** The limit for every reply. */
 const MAX_REPLY_MS = 10_000;
 /** A server that does not reply closes the cursor by itself, later. */
 const MAX_CLOSE_MS = 1000;
@@ -60,8 +61,11 @@ export async function* watchChanges(
     MAX_REPLY_MS,
     new OperationTimeoutError('the change stream did not reply'),
   );
-  const next = async (): Promise<Change | null> =>
-    (await unlessAborted(deadline(), cursor.tryNext())) as Change | null;
+  const next = async (): Promise<Change | null> => {
+    const limit = deadline();
+    passSignalToGetMore(cursor, limit);
+    return (await unlessAborted(limit, cursor.tryNext())) as Change | null;
+  };
   try {
     cursor.setMaxTimeMS(1);
     let change = await next();
@@ -84,10 +88,10 @@ export async function* watchChanges(
 
 interface Change {
   collection: string;
-  id: string;
+  id: unknown;
   operation: string;
   status?: JobStatus;
-  dueAt?: Date;
+  dueAt?: unknown;
   cancelRequested?: CancelRequest;
 }
 
@@ -134,7 +138,7 @@ function workConditions({ queues, taskTypes }: NonNullable<ChangeStreamRequest['
 
 function endConditions(ids: readonly string[]): object[] {
   if (ids.length === 0) return [];
-  const isAwaited = { 'documentKey._id': { $in: ids } };
+  const isAwaited = { 'documentKey._id': { $in: toStoredIds(ids) } };
   return [
     { operationType: 'update', [`${UPDATED}.status`]: { $in: [...FINISHED_STATUSES] }, ...isAwaited },
     { operationType: 'delete', ...isAwaited },
@@ -147,13 +151,19 @@ function namespaceOf({ dbName, collectionName }: { dbName: string; collectionNam
 
 function toBatch(c: Collections, changes: readonly Change[]): ChangeBatch {
   const batch = { schedules: false, dueAt: Infinity, cancelled: new Set<string>(), ended: new Set<string>() };
-  for (const { collection, id, operation, status, dueAt, cancelRequested } of changes) {
+  for (const { collection, id: storedId, operation, status, dueAt, cancelRequested } of changes) {
+    const id = toJobId(storedId);
     const hasEnded = operation === 'delete' || (status !== undefined && isFinished(status));
     if (collection === c.schedules.collectionName) batch.schedules = true;
     else if (hasEnded) batch.ended.add(id);
     // An update without nextRunAt: the job is eligible again at its earlier time, which may have passed.
-    else if (cancelRequested == null) batch.dueAt = Math.min(batch.dueAt, dueAt?.getTime() ?? 0);
+    else if (cancelRequested == null) batch.dueAt = Math.min(batch.dueAt, timeOf(dueAt));
     if (cancelRequested != null) batch.cancelled.add(id);
   }
   return { ...batch, dueAt: batch.dueAt === Infinity ? undefined : new Date(batch.dueAt) };
+}
+
+/** 0, which means now, without a valid time: the poll that follows deals with the job. */
+function timeOf(dueAt: unknown): number {
+  return (dueAt instanceof Date && dueAt.getTime()) || 0;
 }

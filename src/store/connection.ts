@@ -3,7 +3,8 @@ import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
 import { ChronosError, toError } from '../domain/errors.js';
 import { retryDelay } from '../runtime/retry.js';
-import { sharedDeadlines } from '../runtime/waiting.js';
+import { systemClock } from '../runtime/system-clock.js';
+import { sharedDeadlines, unlessAborted, waitAtMost } from '../runtime/waiting.js';
 import {
   type ApplicationClient,
   clientWarnings,
@@ -29,7 +30,13 @@ const TIMEOUTS = {
 /** The driver's names for servers that accept writes. */
 const WRITABLE = new Set<string>(['RSPrimary', 'Standalone', 'Mongos', 'LoadBalancer']);
 
-const CONNECT_BACKOFF = { first: 250, max: 5000 } as const;
+/** How long closing our own client may take. */
+const MAX_CLOSE_MS = 2000;
+
+/** The limit for opening a client, in addition to the driver's timeouts: it can wait forever in spite of them. */
+const MAX_OPEN_MS = 15_000;
+
+export const CONNECT_BACKOFF = { first: 250, max: 5000 } as const;
 
 /** Which database to use, and how to reach it: a connection string, or the application's client or connection. */
 export interface DatabaseSource
@@ -105,13 +112,14 @@ async function open(request: ConnectRequest, timeLeft: number): Promise<OpenClie
   const { source, poolSize, socketTimeout, signal } = request;
   const timeout = Math.min(TIMEOUTS.serverSelectionTimeoutMS, timeLeft);
   if (source.uri === undefined) return openGivenClient(source, timeout, signal);
-  return openOwnClient(source.uri, source.database, {
+  const options = {
     ...source.driverOptions,
     ...TIMEOUTS,
     serverSelectionTimeoutMS: timeout,
     socketTimeoutMS: socketTimeout ?? TIMEOUTS.socketTimeoutMS,
     maxPoolSize: poolSize,
-  });
+  };
+  return openOwnClient(source.uri, source.database, options, signal);
 }
 
 /** Opens a client that the caller closes. */
@@ -119,6 +127,7 @@ export async function openOwnClient(
   uri: string,
   database: string | undefined,
   options: mongo.MongoClientOptions,
+  signal?: AbortSignal,
 ): Promise<OpenClient> {
   const client = new mongo.MongoClient(uri, {
     ...options,
@@ -128,12 +137,25 @@ export async function openOwnClient(
     readPreference: 'primary',
   });
   try {
-    await client.connect();
+    await unlessAborted(openLimit(MAX_OPEN_MS, signal), client.connect());
   } catch (error) {
-    await client.close().catch(() => undefined);
+    const closed = closeClient(client).catch(() => undefined);
+    // After stop(), nobody waits for it.
+    if (signal?.aborted !== true) await closed;
     throw error;
   }
-  return { client, database: database ?? client.options.dbName, close: () => client.close() };
+  return { client, database: database ?? client.options.dbName, close: () => closeClient(client) };
+}
+
+function openLimit(timeout: number, signal: AbortSignal | undefined): AbortSignal {
+  const late = new OperationTimeoutError(`there was no connection after ${timeout} ms`);
+  const limit = sharedDeadlines(timeout, late)();
+  return signal === undefined ? limit : AbortSignal.any([limit, signal]);
+}
+
+/** The driver ends its sessions on the server first, which has no time limit. */
+function closeClient(client: mongo.MongoClient): Promise<void> {
+  return waitAtMost(systemClock, MAX_CLOSE_MS, client.close());
 }
 
 /** Waits at most `timeout` milliseconds for the application's client. */
@@ -142,24 +164,17 @@ export async function openGivenClient(
   timeout: number,
   signal?: AbortSignal,
 ): Promise<OpenClient> {
-  const late = new OperationTimeoutError(`the application's client had no connection after ${timeout} ms`);
-  const limit = sharedDeadlines(timeout, late)();
-  const signals = signal === undefined ? limit : AbortSignal.any([limit, signal]);
-  const client = await openApplicationClient(source, signals);
+  const client = await openApplicationClient(source, openLimit(timeout, signal));
   return { client, database: defaultDatabase(client, source), close: () => Promise.resolve() };
 }
 
-function openDatabase({ source, poolSize }: ConnectRequest, opened: OpenClient): Database {
+function openDatabase({ source, poolSize, socketTimeout }: ConnectRequest, opened: OpenClient): Database {
   const { client, database } = opened;
   const { prefix } = source;
   const isOwn = source.uri !== undefined;
-  /** The application's client may have no timeouts. Our own has, which cost nothing for each operation. */
-  const handle = (timeout: number) => ({
-    client,
-    prefix,
-    ...(!isOwn && { signal: sharedDeadlines(timeout, new OperationTimeoutError(tooLate(timeout))) }),
-  });
-  const limited = handle(TIMEOUTS.socketTimeoutMS);
+  /** In addition to the timeouts of the client: the driver can wait forever in spite of them. */
+  const handle = (timeout: number) => ({ client, prefix, signal: operationDeadlines(timeout) });
+  const limited = handle(socketTimeout ?? TIMEOUTS.socketTimeoutMS);
   const admin = openDb({ ...limited, database: 'admin' });
   const events = new ClientEvents(client);
   let isConnected = true;
@@ -194,8 +209,9 @@ function openDatabase({ source, poolSize }: ConnectRequest, opened: OpenClient):
   };
 }
 
-function tooLate(timeout: number): string {
-  return `MongoDB did not reply within ${timeout} ms`;
+/** The time limit of each operation. Past it, the result of the operation is unknown. */
+export function operationDeadlines(timeout: number): () => AbortSignal {
+  return sharedDeadlines(timeout, new OperationTimeoutError(`MongoDB did not reply within ${timeout} ms`));
 }
 
 /** How long one renewal may take: several of them must fit into the time that a lock is valid. */

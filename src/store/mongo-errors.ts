@@ -2,6 +2,7 @@ import type { mongo } from 'mongoose';
 import { ChronosError, redactCredentials, toError } from '../domain/errors.js';
 
 const DUPLICATE_KEY = 11_000;
+const DOCUMENT_VALIDATION_FAILURE = 121;
 
 /**
  * Like `instanceof`, but by name: the application's client may come from another copy of the driver. Each class of the
@@ -22,7 +23,7 @@ function isBulkWriteError(error: unknown): error is mongo.MongoBulkWriteError {
   return isDriverError(error, 'MongoBulkWriteError');
 }
 
-/** The abort reason of an operation on the application's client that took too long. */
+/** The abort reason of an operation that took too long. */
 export class OperationTimeoutError extends Error {
   static {
     // Not enumerable: the driver copies enumerable properties to its MongoBulkWriteError, whose name cannot be set.
@@ -32,6 +33,11 @@ export class OperationTimeoutError extends Error {
 
 export function isDuplicateKey(error: unknown): boolean {
   return isDriverError(error, 'MongoServerError') && error.code === DUPLICATE_KEY;
+}
+
+/** The validator of the collection rejects the document as it would be after the write. */
+export function isRejectedByValidator(error: unknown): boolean {
+  return isDriverError(error, 'MongoServerError') && error.code === DOCUMENT_VALIDATION_FAILURE;
 }
 
 /**
@@ -109,6 +115,23 @@ export function isResultUnknown(thrown: unknown): boolean {
   );
 }
 
+/** Codes for a user who may not do this now: a right, a role or the user was removed, or the login has expired. */
+const DENIED_CODES = new Set([11, 13, 18, 31, 391]);
+
+/**
+ * True if the same write may succeed later, unchanged: MongoDB cannot be reached, or the user's rights were taken away.
+ * An administrator who corrects the rights must not find that finished jobs were recorded as failed.
+ */
+export function isOutage(thrown: unknown): boolean {
+  return isResultUnknown(thrown) || isDenied(thrown);
+}
+
+/** True if the database user may not do this now. */
+export function isDenied(thrown: unknown): boolean {
+  const { code } = (unwrap(thrown) ?? {}) as { code?: unknown };
+  return DENIED_CODES.has(Number(code));
+}
+
 /** Errors in the connection string or its options, before any server is contacted. */
 const INVALID_URI_ERRORS = new Set(['MongoParseError', 'MongoInvalidArgumentError', 'MongoAPIError']);
 
@@ -131,6 +154,20 @@ export function toConnectionError(error: Error, failures: number): ChronosError 
 /** For `catch()`: turns an outage into an error with a code and advice, and throws other errors again. */
 export function explainOutage(thrown: unknown): never {
   throw isResultUnknown(thrown) ? toConnectionError(toError(thrown), 1) : thrown;
+}
+
+/** True for an outage, also one that was turned into an error with a code. */
+export function isUnreachable(error: unknown): boolean {
+  if (error instanceof ChronosError)
+    return error.code === 'MONGODB_UNREACHABLE' && isResultUnknown(error.cause);
+  return isResultUnknown(error);
+}
+
+/** For `catch()`: turns every error of the driver into one with a code, and throws other errors again. */
+export function explainDriverError(thrown: unknown): never {
+  if (isResultUnknown(thrown) || !isDriverError(thrown, 'MongoError')) return explainOutage(thrown);
+  const code = isDenied(thrown) ? 'NOT_AUTHORIZED' : 'MONGODB_ERROR';
+  throw new ChronosError(code, `MongoDB rejected an operation: ${thrown.message}`, { cause: thrown });
 }
 
 /** Uses the driver's view of the replica set, because its message only reports that no server was found. */

@@ -15,7 +15,24 @@ export interface PageQuery<F> {
   limit: number;
 }
 
-interface PageRequest<T> extends PageQuery<mongo.Filter<T>> {
+/** How ids are compared that are text outside the store. */
+export interface IdOrder {
+  compare: (a: string, b: string) => number;
+  /** Conditions on `_id` that together match the ids that follow this one, in the order of their results. */
+  beyond: (direction: 1 | -1, id: string) => object[];
+}
+
+const TEXT_ORDER: IdOrder = {
+  compare: (a, b) => (a < b ? -1 : a > b ? 1 : 0),
+  beyond: (direction, id) => [beyond(direction, id)],
+};
+
+interface PageRequest<T extends { _id: string }> extends PageQuery<object> {
+  /** Reads a stored document. */
+  read?: (document: object) => T;
+  idOrder?: IdOrder;
+  /** Other programs write to the collection: a list by time ends with documents that have no valid time, as many as fit on its last page. */
+  includeMalformed?: true;
   direction: 1 | -1;
   projection: Readonly<Record<string, 0 | 1>>;
   /** Without a hint the planner chooses the index. */
@@ -24,12 +41,27 @@ interface PageRequest<T> extends PageQuery<mongo.Filter<T>> {
 
 /** Ordered by id. */
 export async function pageById<T extends { _id: string }>(
-  collection: mongo.Collection<T>,
+  collection: AnyCollection,
   request: PageRequest<T>,
 ): Promise<T[]> {
-  const { filter, direction, after } = request;
-  const rest = after === undefined ? {} : { _id: beyond(direction, after.id) };
-  return find(collection, request, [filter, rest], { _id: direction }, request.limit);
+  return afterId(collection, request, {}, request.after?.id, request.limit);
+}
+
+/** Up to `max` documents, ordered by id, after this one. */
+async function afterId<T extends { _id: string }>(
+  collection: AnyCollection,
+  request: PageRequest<T>,
+  condition: object,
+  id: string | undefined,
+  max: number,
+): Promise<T[]> {
+  const { filter, direction, idOrder = TEXT_ORDER } = request;
+  const found: T[] = [];
+  for (const _id of id === undefined ? [undefined] : idOrder.beyond(direction, id)) {
+    const conditions = [filter, condition, _id === undefined ? {} : { _id }];
+    found.push(...(await find(collection, request, conditions, { _id: direction }, max - found.length)));
+  }
+  return found;
 }
 
 /**
@@ -37,52 +69,68 @@ export async function pageById<T extends { _id: string }>(
  * documents with the same time, so that only these are sorted by id.
  */
 export async function pageByTime<T extends { _id: string }>(
-  collection: mongo.Collection<T>,
+  collection: AnyCollection,
   time: keyof T & string,
   request: PageRequest<T>,
 ): Promise<T[]> {
-  const { filter, direction, limit, after } = request;
+  const { filter, direction, limit, after, idOrder = TEXT_ORDER } = request;
   const timeOf = (document: T): number => (document[time] as Date).getTime();
   const inOrder = (a: T, b: T): number =>
-    direction * (timeOf(a) - timeOf(b) || (a._id < b._id ? -1 : a._id > b._id ? 1 : 0));
-  const withTime = (at: Date, rest: object, max: number): Promise<T[]> =>
-    find(collection, request, [filter, { [time]: at }, rest], { _id: direction }, max);
+    direction * (timeOf(a) - timeOf(b) || idOrder.compare(a._id, b._id));
+  const withTime = (at: Date, id: string | undefined, max: number): Promise<T[]> =>
+    afterId(collection, request, { [time]: at }, id, max);
 
   let from = after?.at ?? undefined;
-  const page =
-    after === undefined || from === undefined
-      ? []
-      : await withTime(from, { _id: beyond(direction, after.id) }, limit);
+  const page = after === undefined || from === undefined ? [] : await withTime(from, after.id, limit);
   while (page.length < limit) {
     const left = limit - page.length;
     const rest = from === undefined ? {} : { [time]: beyond(direction, from) };
-    const found = await find(collection, request, [filter, rest], { [time]: direction }, left + 1);
-    if (found.length <= left) return [...page, ...found.sort(inOrder)];
+    const conditions = [filter, { [time]: ANY_DATE }, rest];
+    const found = await find(collection, request, conditions, { [time]: direction }, left + 1);
+    if (found.length <= left) {
+      page.push(...found.sort(inOrder));
+      if (request.includeMalformed !== true) return page;
+      // One less than the limit, so that the page is the last one.
+      const room = limit - 1 - page.length;
+      const withoutTime = [filter, { [time]: { $not: ANY_DATE } }];
+      return [...page, ...(await find(collection, request, withoutTime, { [time]: direction }, room))];
+    }
     // There may be more documents with the same time as the last one.
     const last = found.at(-1)?.[time] as Date;
     page.push(...found.filter((document) => timeOf(document) !== last.getTime()).sort(inOrder));
-    page.push(...(await withTime(last, {}, limit - page.length)));
+    page.push(...(await withTime(last, undefined, limit - page.length)));
     from = last;
   }
   return page;
+}
+
+const MAX_DATE_MS = 8.64e15;
+
+/** Every date that JavaScript can represent. */
+export const ANY_DATE = { $gte: new Date(-MAX_DATE_MS), $lte: new Date(MAX_DATE_MS) };
+
+/** The part of a collection of any type that is used here. */
+interface AnyCollection {
+  find(filter: object, options: mongo.FindOptions): { toArray(): Promise<object[]> };
 }
 
 function beyond(direction: 1 | -1, value: Date | string): object {
   return direction === 1 ? { $gt: value } : { $lt: value };
 }
 
-function find<T extends { _id: string }>(
-  collection: mongo.Collection<T>,
-  { projection, hint }: PageRequest<T>,
+async function find<T extends { _id: string }>(
+  collection: AnyCollection,
+  { projection, hint, read = (document) => document as T }: PageRequest<T>,
   conditions: object[],
   sort: Record<string, 1 | -1>,
   limit: number,
 ): Promise<T[]> {
-  if (limit === 0) return Promise.resolve([]);
+  if (limit <= 0) return [];
   const $and = conditions.filter((condition) => Object.keys(condition).length > 0);
-  const filter = ($and.length === 0 ? {} : { $and }) as mongo.Filter<T>;
+  const filter = $and.length === 0 ? {} : { $and };
   const options = { projection, sort, limit, maxTimeMS: MAX_QUERY_MS, ...(hint !== undefined && { hint }) };
-  return collection.find<T>(filter, options).toArray();
+  const found = await collection.find(filter, options).toArray();
+  return found.map(read);
 }
 
 /**

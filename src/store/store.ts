@@ -16,6 +16,7 @@ import * as dueJobs from './jobs/due.js';
 import * as enqueue from './jobs/enqueue.js';
 import * as executions from './jobs/executions.js';
 import * as find from './jobs/find.js';
+import * as hanging from './jobs/hanging.js';
 import { countJobs, listJobs } from './jobs/list.js';
 import * as prune from './jobs/prune.js';
 import * as recover from './jobs/recover.js';
@@ -23,12 +24,14 @@ import * as release from './jobs/release.js';
 import * as renew from './jobs/renew.js';
 import * as running from './jobs/running.js';
 import * as settle from './jobs/settle.js';
+import * as waiting from './jobs/waiting.js';
 import * as decisions from './schedules/decisions.js';
 import * as dueSchedules from './schedules/due.js';
 import * as schedules from './schedules/schedules.js';
 import * as skips from './schedules/skips.js';
 import type { Collections } from './schema/collections.js';
-import { findStreamError, inspectCollections, inspectServer } from './schema/inspect.js';
+import { assertSupported, readInstallation } from './schema/installation.js';
+import { findStreamError, inspectCollections, inspectServer, isSharded } from './schema/inspect.js';
 import * as system from './system.js';
 
 const OPERATIONS = {
@@ -41,6 +44,7 @@ const OPERATIONS = {
   ...enqueue,
   ...executions,
   ...find,
+  ...hanging,
   ...{ countJobs, listJobs },
   ...prune,
   ...recover,
@@ -48,11 +52,13 @@ const OPERATIONS = {
   ...renew,
   ...running,
   ...settle,
+  ...waiting,
   ...decisions,
   ...dueSchedules,
   ...schedules,
   ...skips,
-  ...{ findStreamError, inspectCollections, inspectServer },
+  ...{ findStreamError, inspectCollections, inspectServer, isSharded },
+  ...{ assertSupported, readInstallation },
   ...system,
 } satisfies Record<string, (c: Collections, ...rest: never[]) => unknown>;
 

@@ -1,4 +1,5 @@
 import type { AuditFilterOptions } from '../config/query-options.js';
+import type { LockOwner } from '../domain/job/recovery.js';
 import type { LockGrant } from './jobs/fence.js';
 import { isDuplicateKey } from './mongo-errors.js';
 import { pageByTime, type PageQuery } from './pagination.js';
@@ -71,11 +72,56 @@ export async function findLiveTaskTypes(c: Collections, now: Date): Promise<stri
   return c.workers.distinct('taskTypes', { state: 'Running', heartbeatAt: { $gte: since } });
 }
 
+/** What the workers that are alive now can run. */
+export async function findLiveCapabilities(
+  c: Collections,
+  now: Date,
+): Promise<Pick<WorkerDocument, 'queues' | 'taskTypes'>[]> {
+  const since = new Date(now.getTime() - SILENT_AFTER_MS);
+  const filter = { state: 'Running', heartbeatAt: { $gte: since } } as const;
+  const options = { projection: { queues: 1, taskTypes: 1 }, maxTimeMS: MAX_QUERY_MS };
+  return withTimeLimit('reading what live workers can run', () => c.workers.find(filter, options).toArray());
+}
+
 /** Workers with a heartbeat within the last day, the latest heartbeat first. */
 export async function findWorkers(c: Collections, limit: number): Promise<WorkerDocument[]> {
   return withTimeLimit('listing the workers', () =>
     c.workers.find({}, { sort: { heartbeatAt: -1 }, limit, maxTimeMS: MAX_QUERY_MS }).toArray(),
   );
+}
+
+/** When these workers started and sent their last heartbeat, by id. */
+export async function findLockOwners(
+  c: Collections,
+  workerIds: readonly string[],
+): Promise<Map<string, LockOwner>> {
+  const projection = { state: 1, startedAt: 1, heartbeatAt: 1 } as const;
+  const found = await c.workers
+    .find<LockOwner & { _id: string }>(
+      { _id: { $in: [...workerIds] } },
+      { projection, maxTimeMS: MAX_QUERY_MS },
+    )
+    .toArray();
+  return new Map(found.map((worker) => [worker._id, worker]));
+}
+
+/** A worker that died without saying so, and its last heartbeat. */
+export type DeadWorker = Pick<WorkerDocument, '_id' | 'heartbeatAt'>;
+
+/** Workers that died and whose execution log nobody has completed since. */
+export async function findDeadWorkers(c: Collections, now: Date): Promise<DeadWorker[]> {
+  const filter = {
+    state: { $ne: 'Stopped' },
+    heartbeatAt: { $lt: new Date(now.getTime() - SILENT_AFTER_MS) },
+    $expr: { $ne: ['$logCompletedFor', '$heartbeatAt'] },
+  } as const;
+  const projection = { heartbeatAt: 1 } as const;
+  return c.workers.find<DeadWorker>(filter, { projection, limit: 100, maxTimeMS: MAX_QUERY_MS }).toArray();
+}
+
+/** Has no effect if the worker came back in the meantime. */
+export async function markLogCompleted(c: Collections, { _id, heartbeatAt }: DeadWorker): Promise<void> {
+  await c.workers.updateOne({ _id, heartbeatAt }, { $set: { logCompletedFor: heartbeatAt } });
 }
 
 /** Takes the lock if it is free; null if it is held. The fence increases with every holder. */

@@ -4,6 +4,7 @@ import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import { BurstThrottle } from '../runtime/burst-throttle.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/periodic-service.js';
+import { whenSettled } from '../runtime/waiting.js';
 import type { ChangeBatch, ChangeStreamRequest } from '../store/change-stream.js';
 import type { Store } from '../store/store.js';
 
@@ -32,6 +33,8 @@ export interface ChangeListenerDeps {
   store: Pick<Store, 'watchChanges'>;
   registry: Pick<HandlerRegistry, 'taskTypes' | 'onChange'>;
   options: Pick<ResolvedOptions, 'queues' | 'pollInterval'>;
+  /** Connected to mongos, through which the stream reports changes up to 9 s late: it waits for a sign of every shard, also of idle ones. */
+  isSharded: boolean;
 }
 
 interface Stream {
@@ -39,6 +42,9 @@ interface Stream {
   readonly closing: AbortController;
   readonly request: ChangeStreamRequest;
 }
+
+/** How long to wait until the stream is closed. */
+const MAX_CLOSE_MS = 2000;
 
 const NO_JOBS: ReadonlySet<string> = new Set();
 
@@ -65,11 +71,11 @@ export class ChangeListener extends PeriodicService {
     this.#throttle = new BurstThrottle(deps.clock);
   }
 
-  /** Pollers multiply their interval by this: more than 1 while the stream works, less while it rests. */
+  /** Pollers multiply their interval by this: more than 1 while the stream reports changes at once, less while it rests. */
   get intervalMultiplier(): number {
     if (this.#isResting) return Math.min(1, RESTING_POLL_MS / this.#deps.options.pollInterval);
     const hearsOfWork = this.#isHealthy && this.#stream?.request.work !== undefined;
-    return hearsOfWork ? HEALTHY_STREAM_MULTIPLIER : 1;
+    return hearsOfWork && !this.#deps.isSharded ? HEALTHY_STREAM_MULTIPLIER : 1;
   }
 
   /** The jobs whose end the stream reports; none while it is not open. */
@@ -77,8 +83,10 @@ export class ChangeListener extends PeriodicService {
     return (this.#isHealthy ? this.#stream?.request.awaited : undefined) ?? NO_JOBS;
   }
 
-  /** Sets the jobs whose end the stream reports. A stream that does not include all of them is opened again. */
+  /** Sets the jobs whose end the stream reports: none if that would be late. A stream that does not include all of them is opened again. */
   setAwaited(jobs: ReadonlySet<string>): void {
+    // Polls find the end of a job sooner.
+    if (this.#deps.isSharded) return;
     this.#awaited = jobs;
     if (jobs.size === 0) {
       if (this.#unsubscribe === undefined) void this.stop();
@@ -128,6 +136,12 @@ export class ChangeListener extends PeriodicService {
     await this.#close(stream);
   }
 
+  /** The next round opens a new stream, and the change stream that hangs closes when it can. */
+  protected override onHungRound(): void {
+    void this.#close(this.#stream).catch(() => undefined);
+    this.#notifyMissedChanges();
+  }
+
   /** Reads the next batch of the stream. */
   async runOnce(): Promise<number> {
     if (this.#isResting) {
@@ -145,7 +159,7 @@ export class ChangeListener extends PeriodicService {
         await this.#close(stream);
         return 0;
       }
-      if (batch === 'open') {
+      if (batch === 'open' && this.#stream === stream) {
         this.#isHealthy = true;
         this.#notifyMissedChanges();
       }
@@ -191,6 +205,8 @@ export class ChangeListener extends PeriodicService {
       this.#stream = undefined;
       this.#isHealthy = false;
     }
-    await stream.batches.return();
+    stream.closing.abort();
+    // It waits for the read in progress, which may hang.
+    await whenSettled(MAX_CLOSE_MS, stream.batches.return());
   }
 }

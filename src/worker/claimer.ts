@@ -3,7 +3,14 @@ import { Mutex } from '../runtime/waiting.js';
 import type { InFlightJob, InFlightJobs } from './in-flight-jobs.js';
 import type { ClaimedJob, JobPicker, PickRequest } from './job-picker.js';
 import type { JobRunner } from './job-runner.js';
+import type { SingleInstances } from './single-instances.js';
 import type { UncertainClaims } from './uncertain-claims.js';
+
+/**
+ * A claim that takes longer hangs: the next one does not wait for it. If it does end, its jobs start only in free slots,
+ * and those whose lock has expired are released.
+ */
+const MAX_CLAIM_MS = 60_000;
 
 /** How many jobs to claim: `slots` of them start at once, the others are prefetched. */
 export type Room = Pick<PickRequest, 'slots' | 'prefetch'>;
@@ -14,7 +21,7 @@ export interface Claim {
   readonly claimed: readonly ClaimedJob[];
   /** The claimed jobs that the runner accepted. */
   readonly accepted: readonly InFlightJob[];
-  /** Due jobs may have been left out that can be claimed later: crash suspects, because this process is running one, or jobs of a queue whose slots are taken. */
+  /** Due jobs may have been left out that can be claimed later: crash suspects, because this process is running one, or jobs of a queue whose slots are taken, or jobs that wait for another run of their single-instance schedule. */
   readonly leftJobsOut: boolean;
   /** Due jobs may have been excluded: crash suspects, or ids that are still in flight here. */
   readonly mayHaveExcludedJobs: boolean;
@@ -28,14 +35,13 @@ export interface ClaimerDeps {
   runner: Pick<JobRunner, 'accept' | 'freeSlots'>;
   inFlight: Pick<InFlightJobs, 'started' | 'hasCrashSuspect' | 'excludedIds' | 'queueRoom'>;
   uncertainClaims: Pick<UncertainClaims, 'release'>;
+  singleInstances: Pick<SingleInstances, 'select' | 'admit' | 'hasWaitingJobs'>;
 }
-
-const EMPTY_CLAIM = { wanted: 0, claimed: [], leftJobsOut: false, mayHaveExcludedJobs: false };
 
 /** Claims jobs and hands them to the runner, one claim at a time: each counts the slots that the previous one left. */
 export class Claimer {
   readonly #deps: ClaimerDeps;
-  readonly #mutex = new Mutex();
+  readonly #mutex = new Mutex(MAX_CLAIM_MS);
   #isClosed = false;
   #isPaused = false;
 
@@ -58,12 +64,12 @@ export class Claimer {
 
   /** `alsoExclude`: ids to exclude in addition to those of the jobs in flight. */
   claim(measureRoom: () => Room, alsoExclude: () => readonly string[] = () => []): Promise<Claim> {
-    const { picker, inFlight, uncertainClaims } = this.#deps;
+    const { picker, runner, inFlight, uncertainClaims, singleInstances } = this.#deps;
     return this.#mutex.run(async () => {
       const room = measureRoom();
       const wanted = room.slots + room.prefetch;
       // close() or pause() may have been called while this claim waited for the mutex.
-      if (this.#mayNotClaim || wanted === 0) return this.#accept(EMPTY_CLAIM);
+      if (this.#mayNotClaim || wanted === 0) return this.#emptyClaim();
       const withoutCrashSuspects = inFlight.hasCrashSuspect;
       const exclude = [...inFlight.excludedIds, ...alsoExclude()];
       const { queueRoom } = inFlight;
@@ -73,16 +79,24 @@ export class Claimer {
       });
       if (this.#mayNotClaim) {
         await uncertainClaims.release(claimed);
-        return this.#accept(EMPTY_CLAIM);
+        return this.#emptyClaim();
       }
+      const before = this.#slotsBefore();
+      const limited = singleInstances.select(claimed);
+      const accepted = runner.accept(
+        limited.length === 0 ? claimed : claimed.filter((one) => !limited.includes(one)),
+      );
+      if (limited.length > 0) accepted.push(...(await this.#admit(limited)));
       const mayHaveExcludedJobs =
         room.slots === 0 ||
         withoutCrashSuspects ||
         exclude.length > 0 ||
         claimed.some(({ job }) => isCrashSuspect(job));
       const leftJobsOut =
-        withoutCrashSuspects || (queueRoom !== undefined && hasFullQueue(queueRoom, claimed));
-      return this.#accept({ wanted, claimed, leftJobsOut, mayHaveExcludedJobs });
+        withoutCrashSuspects ||
+        singleInstances.hasWaitingJobs ||
+        (queueRoom !== undefined && hasFullQueue(queueRoom, claimed));
+      return { wanted, claimed, accepted, leftJobsOut, mayHaveExcludedJobs, ...before };
     });
   }
 
@@ -108,10 +122,23 @@ export class Claimer {
     return this.#isClosed || this.#isPaused;
   }
 
-  #accept(reply: Omit<Claim, 'accepted' | 'startedBefore' | 'freeSlotsBefore'>): Claim {
+  /** Jobs of single-instance schedules: those that may not start now wait. */
+  async #admit(limited: readonly ClaimedJob[]): Promise<InFlightJob[]> {
+    const { runner, uncertainClaims, singleInstances } = this.#deps;
+    const admitted = await singleInstances.admit(limited);
+    if (!this.#mayNotClaim) return runner.accept(admitted);
+    await uncertainClaims.release(admitted);
+    return [];
+  }
+
+  #slotsBefore(): Pick<Claim, 'startedBefore' | 'freeSlotsBefore'> {
     const { runner, inFlight } = this.#deps;
-    const [startedBefore, freeSlotsBefore] = [inFlight.started, runner.freeSlots];
-    return { ...reply, startedBefore, freeSlotsBefore, accepted: runner.accept(reply.claimed) };
+    return { startedBefore: inFlight.started, freeSlotsBefore: runner.freeSlots };
+  }
+
+  #emptyClaim(): Claim {
+    const nothing = { wanted: 0, claimed: [], accepted: [], leftJobsOut: false, mayHaveExcludedJobs: false };
+    return { ...nothing, ...this.#slotsBefore() };
   }
 }
 

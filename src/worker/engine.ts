@@ -5,13 +5,15 @@ import type { JobDocument } from '../domain/job/job.js';
 import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import type { OutageMonitor } from '../runtime/outage-monitor.js';
-import { waitAtMost, whenAborted } from '../runtime/waiting.js';
+import { systemClock } from '../runtime/system-clock.js';
+import { waitAtMost, whenAborted, whenSettled } from '../runtime/waiting.js';
 import type { Store } from '../store/store.js';
 import { CancellationPoller } from './cancellation-poller.js';
 import type { ChangeListener } from './change-listener.js';
 import { Claimer } from './claimer.js';
-import { InFlightJobs, type QueueSlots } from './in-flight-jobs.js';
+import { InFlightJobs, type QueueSlots, type RunningType } from './in-flight-jobs.js';
 import { ProgressReporter } from './job-context.js';
+import type { InvalidJobs } from './invalid-jobs.js';
 import { JobExecutor } from './job-executor.js';
 import { JobPicker } from './job-picker.js';
 import { JobRunner } from './job-runner.js';
@@ -21,6 +23,7 @@ import { NamedLocks } from './locks/named-locks.js';
 import { type BatchResult, PassRunner } from './pass-runner.js';
 import { PollLoop } from './poll-loop.js';
 import { Settler } from './settler.js';
+import { SingleInstances } from './single-instances.js';
 import { StartedMarker } from './started-marker.js';
 import { UncertainClaims } from './uncertain-claims.js';
 
@@ -34,7 +37,9 @@ export interface EngineDeps {
   workerId: string;
   renewer: Renewer;
   outages: OutageMonitor;
+  invalidJobs: InvalidJobs;
   changes: ChangeListener;
+  isSharded: boolean;
 }
 
 /** Constructs the parts top to bottom; each one gets the parts that it uses. */
@@ -54,13 +59,15 @@ function createParts(deps: EngineDeps) {
     ...deps,
     ...{ inFlight, executor, settler, startedMarker, locks, uncertainClaims },
   });
-  const claimer = new Claimer({ picker, runner, inFlight, uncertainClaims });
-  const passRunner = new PassRunner({ ...deps, claimer, runner, uncertainClaims });
+  const singleInstances = new SingleInstances({ ...deps, uncertainClaims });
+  const claimer = new Claimer({ picker, runner, inFlight, uncertainClaims, singleInstances });
+  const passRunner = new PassRunner({ ...deps, claimer, runner, uncertainClaims, singleInstances });
   const pollLoop = new PollLoop({ ...deps, claimer, runner, settler, uncertainClaims });
+  singleInstances.onAdmitted(() => pollLoop.requestPoll());
   const cancellationPoller = new CancellationPoller({ ...deps, inFlight, runner });
   return {
     ...{ locks, namedLocks, uncertainClaims, settler, startedMarker, inFlight, runner, claimer },
-    ...{ passRunner, pollLoop, cancellationPoller },
+    ...{ passRunner, pollLoop, cancellationPoller, singleInstances },
   };
 }
 
@@ -95,6 +102,10 @@ export class WorkerEngine {
     return this.#parts.inFlight.queueSlots;
   }
 
+  get runningTypes(): ReadonlyMap<string, RunningType> {
+    return this.#parts.inFlight.runningTypes;
+  }
+
   /** Outcomes that are not stored yet. */
   get unsettled(): number {
     return this.#parts.settler.pending;
@@ -116,13 +127,23 @@ export class WorkerEngine {
 
   async start(): Promise<void> {
     await this.#open();
-    this.#unsubscribe = this.#deps.registry.onChange(() => this.wake());
-    this.#parts.pollLoop.start();
+    const { pollLoop, singleInstances } = this.#parts;
+    this.#unsubscribe = this.#deps.registry.onChange(() => {
+      this.wake();
+      singleInstances.wake();
+    });
+    pollLoop.start();
+    singleInstances.start();
   }
 
   /** Polls soon: jobs may be due. */
   wake(): void {
     this.#parts.pollLoop.requestPoll();
+  }
+
+  /** A job ended in this process: another run of a single-instance schedule may start. */
+  jobEnded(taskType: string): void {
+    this.#parts.singleInstances.jobEnded(taskType);
   }
 
   /**
@@ -172,12 +193,11 @@ export class WorkerEngine {
   }
 
   /**
-   * Stops within `budget` milliseconds if handlers respect their signal. The order matters: no new claims, release
-   * prefetched jobs, wait for handlers, abort them, write outcomes, and only then end renewal. Returns the jobs that
-   * are still in flight.
+   * Ends the work within `budget` milliseconds, of which it leaves `reserve` for close(). The order matters: no new
+   * claims, release prefetched jobs, wait for handlers and their outcomes, abort the handlers, wait for them.
    */
-  async stop(budget: number): Promise<JobDocument[]> {
-    const { claimer, runner, uncertainClaims, ...parts } = this.#parts;
+  async stop(budget: number, reserve: number): Promise<void> {
+    const { claimer, runner, uncertainClaims, pollLoop } = this.#parts;
     const { clock, options } = this.#deps;
     const end = clock.monotonic() + budget;
     const grace = Math.min(options.timeoutGrace, budget / 4);
@@ -186,19 +206,36 @@ export class WorkerEngine {
 
     this.#unsubscribe();
     claimer.close();
-    await waitUntil(end, Promise.all([parts.pollLoop.stop(), claimer.whenIdle()]));
-    await waitUntil(end, uncertainClaims.release(runner.takePrefetched()));
+    await waitUntil(end - grace, Promise.all([pollLoop.stop(), claimer.whenIdle()]));
+    await waitUntil(end - grace, uncertainClaims.release(runner.takePrefetched()));
     await waitUntil(end - grace, runner.whenIdle());
     runner.abortAll('shutdown', new ChronosError('WORKER_STOPPING', 'the worker is stopping'));
-    await waitUntil(end, runner.whenIdle());
-    await waitUntil(end, claimer.whenIdle());
-    const left = runner.abandon();
-    await Promise.all([parts.settler.close(), parts.startedMarker.close()]);
-    await Promise.all([parts.cancellationPoller.stop(), uncertainClaims.stop()]);
-    await uncertainClaims.finish();
-    await parts.namedLocks.close();
-    await parts.locks.close();
-    return left;
+    await waitUntil(end - reserve, runner.whenIdle());
+    await waitUntil(end - reserve, claimer.whenIdle());
+  }
+
+  /**
+   * Tries once more to write what is left, and ends renewal last. What is not written within `ms` milliseconds of real
+   * time may still be written later or not: the locks of those jobs expire. Returns these jobs, and those whose handlers
+   * have not ended.
+   */
+  async close(ms: number): Promise<Pick<JobDocument, '_id' | 'taskType'>[]> {
+    const { runner, settler, startedMarker, uncertainClaims, namedLocks, locks, ...parts } = this.#parts;
+    const end = systemClock.monotonic() + ms;
+    const timeLeft = (): number => Math.max(0, end - systemClock.monotonic());
+    const inTime = (work: Promise<unknown>): Promise<void> => whenSettled(timeLeft(), work);
+
+    const unfinished = runner.abandon();
+    await inTime(Promise.all([settler.close(), startedMarker.close()]));
+    const left = unfinished.filter(({ outcome, state }) => outcome === undefined || state !== 'ended');
+    await inTime(
+      Promise.all([parts.cancellationPoller.stop(), parts.singleInstances.stop(), uncertainClaims.stop()]),
+    );
+    await inTime(uncertainClaims.finish());
+    const unreleased = uncertainClaims.unreleased;
+    await inTime(namedLocks.close());
+    await locks.close(timeLeft());
+    return [...left.map(({ job }) => job), ...unreleased];
   }
 
   async #drain(undrained: AbortSignal): Promise<boolean> {

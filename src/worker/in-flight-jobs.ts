@@ -59,6 +59,13 @@ export interface QueueSlots {
   readonly taken: number;
 }
 
+/** The handlers of a task type that are running in this process. */
+export interface RunningType {
+  readonly running: number;
+  /** Monotonic time. */
+  readonly oldestStart: number;
+}
+
 /** The jobs in flight in this process, by id. */
 export class InFlightJobs {
   readonly #queues: ReadonlyMap<string, { readonly slots: number; taken: number }>;
@@ -97,6 +104,17 @@ export class InFlightJobs {
 
   get queueSlots(): QueueSlots[] {
     return [...this.#queues].map(([queue, { slots, taken }]) => ({ queue, slots, taken }));
+  }
+
+  /** By task type: the handlers that are running, and the monotonic time at which the oldest of them started. */
+  get runningTypes(): ReadonlyMap<string, RunningType> {
+    const types = new Map<string, RunningType>();
+    for (const { job, state, since } of this.#byId.values()) {
+      if (state !== 'running') continue;
+      const { running = 0, oldestStart = since } = types.get(job.taskType) ?? {};
+      types.set(job.taskType, { running: running + 1, oldestStart: Math.min(oldestStart, since) });
+    }
+    return types;
   }
 
   /** The free slots of queues with limited slots; undefined if there is no such queue. */

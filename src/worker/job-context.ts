@@ -165,13 +165,14 @@ export class ProgressReporter {
     const progress = { value, note: shortNote, at: this.#clock.now() };
     try {
       const isSaved = await this.#store.saveProgress(job._id, job.lockToken ?? '', progress);
+      this.#events.reportSuccess('save progress');
       if (isSaved) {
         const { _id: jobId, taskType } = job;
         this.#events.emit('job:progress', { jobId, taskType, ...traceFields(job), value, note: shortNote });
       }
       return isSaved;
     } catch (error) {
-      this.#events.reportError('save progress', error);
+      this.#events.reportFailure('save progress', error);
       return false;
     }
   }

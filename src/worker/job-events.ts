@@ -80,10 +80,16 @@ export function emitOutcome(events: EventBus, job: JobDocument, outcome: Outcome
 }
 
 /** Emits what the sweep did with a job whose lock expired. `job` is the document from before the sweep. */
-export function emitRecovered(events: EventBus, job: JobDocument, recovery: Recovery, now: Date): void {
+export function emitRecovered(
+  events: EventBus,
+  job: JobDocument,
+  recovery: Recovery,
+  ownerIsGone: boolean,
+  now: Date,
+): void {
   const { transition } = recovery;
   const event = { jobId: job._id, taskType: job.taskType, ...traceFields(job) };
-  const crashes = job.crashes + (job.status === 'RUNNING' ? 1 : 0);
+  const crashes = job.crashes + (ownerIsGone && job.status === 'RUNNING' ? 1 : 0);
   const { to: status } = TRANSITIONS[transition];
   const nextRunAt = transition === 'recover' ? recovery.nextRunAt : null;
   events.emit('job:stalled', { ...event, lockedBy: job.lockedBy, crashes, status, nextRunAt });

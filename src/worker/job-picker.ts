@@ -4,15 +4,11 @@ import { toError } from '../domain/errors.js';
 import { isCrashSuspect, type JobDocument } from '../domain/job/job.js';
 import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import type { EventBus } from '../runtime/event-bus.js';
-import {
-  afterClaim,
-  type DueFilter,
-  type DueJob,
-  MAX_QUEUE_TYPE_PAIRS,
-  mergeDue,
-} from '../store/jobs/claim.js';
+import { afterClaim, type DueFilter, MAX_QUEUE_TYPE_PAIRS, mergeDue } from '../store/jobs/claim.js';
 import type { LockGrant } from '../store/jobs/fence.js';
+import { isOutage } from '../store/mongo-errors.js';
 import type { Store } from '../store/store.js';
+import type { InvalidJobs } from './invalid-jobs.js';
 import type { UncertainClaims } from './uncertain-claims.js';
 
 /** In contended mode, jobs are picked from a window this many times wider than the number wanted … */
@@ -21,6 +17,8 @@ const CONTENDED_WINDOW = 8;
 const MAX_CONTENDED_BATCH = 250;
 /** Rounds to stay in contended mode after losing jobs to another worker. */
 const CONTENDED_ROUNDS = 16;
+/** How often due jobs are found in one round if some of them are invalid. */
+const MAX_FINDS = 10;
 
 interface Exclusions extends Pick<DueFilter, 'withoutCrashSuspects' | 'exclude'> {
   /** How many jobs of these queues to claim at most; undefined if no queue has such a limit. */
@@ -53,6 +51,9 @@ export interface PickerDeps {
   queues: readonly string[];
   registry: Pick<HandlerRegistry, 'taskTypes' | 'settingsFor'>;
   uncertainClaims: Pick<UncertainClaims, 'add'>;
+  invalidJobs: Pick<InvalidJobs, 'removeFrom' | 'end'>;
+  /** Connected to mongos. */
+  isSharded: boolean;
 }
 
 interface GroupResult {
@@ -66,7 +67,7 @@ interface Group {
   transition: 'claim' | 'buffer';
   lease: number;
   fence: number;
-  jobs: DueJob[];
+  jobs: JobDocument[];
 }
 
 /** Claims due jobs so that no two workers ever get the same one (invariant 4). */
@@ -93,20 +94,33 @@ export class JobPicker {
     const fitsOneQuery = queues.length * taskTypes.length <= MAX_QUEUE_TYPE_PAIRS;
     // pickOne sets the lease before it knows the task type.
     const haveSameLease = new Set(taskTypes.map((taskType) => this.#leaseOf(taskType))).size === 1;
-    if (!isSingle || !fitsOneQuery || !haveSameLease) return this.pickMany(request);
-    const job = await this.pickOne(request);
-    return job === null ? [] : [job];
+    // mongos needs a transaction over all shards for a write that does not name the id: twice as long as finding it first.
+    const { isSharded } = this.#deps;
+    if (!isSingle || !fitsOneQuery || !haveSameLease || isSharded) return this.pickMany(request);
+    try {
+      const job = await this.pickOne(request);
+      return job === null ? [] : [job];
+    } catch (error) {
+      // The server rejects the claim if the values of the first job do not fit. pickMany looks at them first.
+      if (isOutage(error)) throw error;
+      return this.pickMany(request);
+    }
   }
 
   /** The reference: one atomic `findOneAndUpdate`. */
   async pickOne(request: Exclusions): Promise<ClaimedJob | null> {
-    const { store, clock, events, uncertainClaims } = this.#deps;
+    const { store, clock, events, uncertainClaims, invalidJobs } = this.#deps;
+    // Before the time is read for the stored lock: if the process freezes in between, the deadline here comes first.
+    const sentAt = clock.monotonic();
     const filter = this.#filter(request);
     const lease = Math.min(...filter.taskTypes.map((taskType) => this.#leaseOf(taskType)));
-    const sentAt = clock.monotonic();
     const grant = this.#grant(filter.now, lease);
     try {
       const job = await store.claimOne(filter, grant);
+      if (job?.invalid !== undefined) {
+        await invalidJobs.end(job);
+        return await this.pickOne(request);
+      }
       const claimed = job === null ? 0 : 1;
       events.measure('claim', { wanted: 1, found: claimed, claimed });
       if (job !== null) return { job, token: grant.token, lease, sentAt };
@@ -127,7 +141,7 @@ export class JobPicker {
     const filter = this.#filter({ ...request, withoutCrashSuspects });
     const room = request.slots + request.prefetch;
     const wanted = this.isContended ? Math.min(room, MAX_CONTENDED_BATCH) : room;
-    const due = await this.#findDue(filter, wanted, request.queueRoom);
+    const due = await this.#findValid(filter, wanted, request.queueRoom);
     const groups = this.#group(this.#choose(due, request), request.slots);
     const results = await Promise.all(groups.map((group) => this.#claimGroup(group, filter.now, sentAt)));
     if (results.some(({ lostSome }) => lostSome)) this.#contendedRounds = CONTENDED_ROUNDS;
@@ -139,6 +153,19 @@ export class JobPicker {
     return claimed;
   }
 
+  /** Finds again if some jobs were invalid: they have been ended, and no longer take the place of others. */
+  async #findValid(
+    filter: DueFilter,
+    wanted: number,
+    queueRoom: ReadonlyMap<string, number> | undefined,
+  ): Promise<readonly JobDocument[]> {
+    for (let tries = 1; ; tries++) {
+      const found = await this.#findDue(filter, wanted, queueRoom);
+      const valid = await this.#deps.invalidJobs.removeFrom(found);
+      if (valid.length === found.length || tries === MAX_FINDS) return valid;
+    }
+  }
+
   /**
    * A queue with room for fewer jobs than wanted has its own query, with its own limit: otherwise its backlog could fill
    * the result, and the jobs of other queues behind it would not be found.
@@ -147,8 +174,8 @@ export class JobPicker {
     filter: DueFilter,
     wanted: number,
     queueRoom: ReadonlyMap<string, number> | undefined,
-  ): Promise<readonly DueJob[]> {
-    const find = (part: DueFilter, limit: number): Promise<DueJob[]> =>
+  ): Promise<readonly JobDocument[]> {
+    const find = (part: DueFilter, limit: number): Promise<JobDocument[]> =>
       this.isContended ? this.#findAwayFromHead(part, limit) : this.#deps.store.findDue(part, limit);
     const roomOf = (queue: string): number => queueRoom?.get(queue) ?? Infinity;
     const limited = filter.queues.filter((queue) => roomOf(queue) < wanted);
@@ -162,7 +189,7 @@ export class JobPicker {
   }
 
   /** Jobs from a random offset within the most urgent priority, so that workers do not compete for the same ones. */
-  async #findAwayFromHead(filter: DueFilter, wanted: number): Promise<DueJob[]> {
+  async #findAwayFromHead(filter: DueFilter, wanted: number): Promise<JobDocument[]> {
     const { store, random } = this.#deps;
     const [head] = await store.findDue(filter, 1);
     if (head === undefined) return [];
@@ -172,14 +199,14 @@ export class JobPicker {
   }
 
   /** Keeps the order. At most one crash suspect, which comes first, and only if it can start at once. */
-  #choose(due: readonly DueJob[], { slots, prefetch }: PickRequest): DueJob[] {
+  #choose(due: readonly JobDocument[], { slots, prefetch }: PickRequest): JobDocument[] {
     const suspects = slots > 0 ? due.filter(isCrashSuspect).slice(0, 1) : [];
     const others = due.filter((job) => !isCrashSuspect(job));
     return [...suspects, ...others].slice(0, slots + prefetch);
   }
 
   /** Groups jobs that one statement can claim: same fence, same transition, same lease. */
-  #group(jobs: readonly DueJob[], slots: number): Group[] {
+  #group(jobs: readonly JobDocument[], slots: number): Group[] {
     const groups: Group[] = [];
     for (const [index, job] of jobs.entries()) {
       const transition = index < slots ? 'claim' : 'buffer';
@@ -194,14 +221,14 @@ export class JobPicker {
   }
 
   async #claimGroup(group: Group, now: Date, sentAt: number): Promise<GroupResult> {
-    const { store, uncertainClaims } = this.#deps;
+    const { store, uncertainClaims, invalidJobs } = this.#deps;
     const { transition, lease, jobs } = group;
     const grant = this.#grant(now, lease);
     const ids = jobs.map(({ _id }) => _id);
     try {
       const lostSome = (await store.claimBatch(transition, jobs, grant, now)) < jobs.length;
       const owned = lostSome
-        ? inOrderOf(ids, await store.findClaimed(ids, grant.token))
+        ? inOrderOf(ids, await invalidJobs.removeFrom(await store.findClaimed(ids, grant.token)))
         : jobs.map((job) => afterClaim(transition, job, grant, now));
       return { claimed: owned.map((job) => ({ job, token: grant.token, lease, sentAt })), lostSome };
     } catch (error) {

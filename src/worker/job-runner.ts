@@ -138,12 +138,12 @@ export class JobRunner {
     for (const entry of this.#inFlight.all) entry.abort(kind, error);
   }
 
-  /** Stops waiting for handlers that have not ended, and returns their jobs. */
-  abandon(): JobDocument[] {
+  /** Stops waiting for handlers that have not ended and for outcomes that are not stored, and returns their jobs. */
+  abandon(): InFlightJob[] {
     const left = this.#inFlight.all;
     for (const entry of left) entry.abandon();
     this.#condition.close();
-    return left.map(({ job }) => job);
+    return left;
   }
 
   whenIdle(): Promise<void> {
@@ -239,6 +239,7 @@ export class JobRunner {
     const { startedMarker, settler, locks, events, registry } = this.#deps;
     const { job, token } = entry;
     startedMarker.drop(job._id);
+    if (entry.heldLease !== undefined) locks.markEnded(entry.heldLease);
     for (const { hook, error } of attempt.hookErrors)
       events.emit('job:hookFailed', { ...toAttemptEvent(job), hook, error });
     if (attempt.isStuck) events.emit('job:stuck', { ...toAttemptEvent(job), runningFor: attempt.duration });

@@ -9,6 +9,7 @@ import type { Store } from '../store/store.js';
 import type { Claimer } from './claimer.js';
 import type { InFlightJob } from './in-flight-jobs.js';
 import type { JobRunner } from './job-runner.js';
+import type { SingleInstances } from './single-instances.js';
 import type { UncertainClaims } from './uncertain-claims.js';
 
 export interface PassRunnerDeps {
@@ -19,6 +20,7 @@ export interface PassRunnerDeps {
   claimer: Claimer;
   runner: JobRunner;
   uncertainClaims: UncertainClaims;
+  singleInstances: Pick<SingleInstances, 'runOnce'>;
 }
 
 export interface BatchResult {
@@ -37,7 +39,7 @@ export class PassRunner {
 
   /** Claims and executes due jobs until none is due or `batch` were run. Resolves after they have settled. */
   async runBatch(batch: number): Promise<BatchResult> {
-    const { runner, claimer } = this.#deps;
+    const { runner, claimer, singleInstances } = this.#deps;
     const runs: InFlightJob[] = [];
     // A pass runs each job once: a retry that is due immediately waits for the next pass.
     const excluded = (): string[] =>
@@ -47,6 +49,7 @@ export class PassRunner {
     for (let hasWaited = false; runs.length < batch && !claimer.isClosed;) {
       await runner.whenSlotFree();
       if (runner.allStuck || claimer.isClosed) break;
+      await singleInstances.runOnce();
       const { wanted, claimed, accepted, leftJobsOut } = await claimer.claim(
         () => ({ slots: Math.min(runner.freeSlots, batch - runs.length), prefetch: 0 }),
         excluded,

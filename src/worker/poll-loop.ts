@@ -16,6 +16,8 @@ import type { UncertainClaims } from './uncertain-claims.js';
 const NOW = 0;
 /** A prefetched job that waits longer than this for a slot is released, so that another worker can run it. */
 const STALE_PREFETCH_MS = 1000;
+/** After an outage, work resumes at most this long after MongoDB can be reached again. */
+const MAX_RETRY_MS = 4000;
 /** With more unwritten outcomes than this, the database is slower than the handlers: claim nothing until it catches up. */
 const MAX_UNSETTLED = 2000;
 /** A worker whose claims have come back full for this long needs no change stream. */
@@ -59,6 +61,10 @@ export class PollLoop extends PeriodicService {
       },
       onMissedChanges: () => this.requestPoll(),
     });
+  }
+
+  protected override get maxRetryDelay(): number {
+    return MAX_RETRY_MS;
   }
 
   /** Polls soon. Many requests in a burst cause a few claims. */

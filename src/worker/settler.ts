@@ -10,7 +10,7 @@ import type { EventBus } from '../runtime/event-bus.js';
 import type { OutageMonitor } from '../runtime/outage-monitor.js';
 import { MAX_REJECTIONS, retry, retryDelay } from '../runtime/retry.js';
 import type { Settled, Settlement } from '../store/jobs/settle.js';
-import { isResultUnknown } from '../store/mongo-errors.js';
+import { isOutage } from '../store/mongo-errors.js';
 import type { Store } from '../store/store.js';
 import type { Attempt } from './job-executor.js';
 
@@ -141,7 +141,7 @@ export class Settler {
         for (const { resolve } of open) resolve({ settled: false });
         return;
       }
-      if (error !== undefined && !isResultUnknown(error) && open.length > 1) {
+      if (error !== undefined && !isOutage(error) && open.length > 1) {
         // MongoDB rejected one of them: write them one by one, so that the others are stored.
         for (const item of open) await this.#write([item]);
         return;
@@ -174,13 +174,16 @@ export class Settler {
     const rows = settled.filter(({ outcome }) => outcome.kind !== 'expired').map((item) => this.#toRow(item));
     if (rows.length === 0) return;
     const { store, clock, events } = this.#deps;
-    await retry(() => store.logExecutions(rows), {
+    const write = async (): Promise<void> => {
+      await store.logExecutions(rows);
+      events.reportSuccess('write execution log');
+    };
+    await retry(write, {
       ...WRITE_RETRY,
       clock,
       signal: this.#closed.signal,
-      shouldRetry: (error, failures) => isResultUnknown(error) || failures < MAX_REJECTIONS,
-      onFailure: (error, failures, retryIn) =>
-        events.reportError('write execution log', error, { failures, retryIn }),
+      shouldRetry: (error, failures) => isOutage(error) || failures < MAX_REJECTIONS,
+      onFailure: (error, _, retryIn) => events.reportFailure('write execution log', error, retryIn),
     }).catch(() => undefined);
   }
 
@@ -220,7 +223,7 @@ function applyResult(item: PendingOutcome, result: Settled, error: Error | undef
 }
 
 function isPermanentlyRejected(item: PendingOutcome, error: Error | undefined): boolean {
-  return error !== undefined && !isResultUnknown(error) && ++item.rejections >= MAX_REJECTIONS;
+  return error !== undefined && !isOutage(error) && ++item.rejections >= MAX_REJECTIONS;
 }
 
 function toStoredError(outcome: Outcome): StoredError | null {

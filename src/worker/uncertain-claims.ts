@@ -1,4 +1,5 @@
 import type { Clock } from '../domain/clock.js';
+import type { JobDocument } from '../domain/job/job.js';
 import { groupBy } from '../domain/language.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/periodic-service.js';
@@ -16,8 +17,10 @@ export interface UncertainClaim {
   lease: number;
 }
 
+type ReleasedJob = Pick<JobDocument, '_id' | 'taskType'>;
+
 interface LockedJob {
-  readonly job: { readonly _id: string };
+  readonly job: ReleasedJob;
   readonly token: string;
   readonly lease: number;
 }
@@ -34,10 +37,17 @@ export class UncertainClaims extends PeriodicService {
   /** With the monotonic time at which each lock expires. */
   readonly #claims = new Map<UncertainClaim, number>();
   readonly #releasing = new Set<Promise<void>>();
+  /** Locked by a claim of this process, and their release is not confirmed; by token. */
+  readonly #unreleased = new Map<string, ReleasedJob[]>();
 
   constructor(clock: Clock, events: EventBus, store: ReleaseStore) {
     super(clock, events);
     this.#store = store;
+  }
+
+  /** Jobs of this process that are still locked as far as it knows. */
+  get unreleased(): ReleasedJob[] {
+    return [...this.#unreleased.values()].flat();
   }
 
   add(claim: UncertainClaim): void {
@@ -60,9 +70,12 @@ export class UncertainClaims extends PeriodicService {
 
   async runOnce(): Promise<number> {
     for (const [claim, expiresAt] of [...this.#claims]) {
+      this.recordStep();
       const now = this.clock.now();
       if (claim.ids === undefined) await this.#store.releaseByToken(claim.token, now);
       else await this.#store.release(claim.token, claim.ids, now);
+      this.#unreleased.delete(claim.token);
+      this.events.reportSuccess('release jobs');
       if (this.clock.monotonic() >= expiresAt) this.#claims.delete(claim);
     }
     return this.#claims.size > 0 ? RETRY_MS : IDLE_MS;
@@ -71,10 +84,13 @@ export class UncertainClaims extends PeriodicService {
   async #release(locked: readonly LockedJob[]): Promise<void> {
     for (const [token, jobs] of groupBy(locked, (one) => one.token)) {
       const ids = jobs.map(({ job }) => job._id);
+      this.#unreleased.set(token, [...(this.#unreleased.get(token) ?? []), ...jobs.map(({ job }) => job)]);
       try {
         await this.#store.release(token, ids, this.clock.now());
+        this.#unreleased.delete(token);
+        this.events.reportSuccess('release jobs');
       } catch (error) {
-        this.events.reportError('release jobs', error, { retryIn: RETRY_MS });
+        this.events.reportFailure('release jobs', error, RETRY_MS);
         this.add({ token, ids, lease: jobs[0].lease });
       }
     }

@@ -127,7 +127,11 @@ export const scheduleChanges: readonly CommandSpec[] = [
       });
       if (result.triggered) return message(result, `Triggered: its job is ${result.jobId}.`);
       if (result.reason === 'notFound') return notFound('schedule', id);
-      const sentence = `Not triggered: ${result.jobId} has been running for ${formatDuration(result.runningFor)}, and runs of '${id}' must not overlap.`;
+      const state =
+        result.reason === 'waiting'
+          ? 'is waiting to start'
+          : `has been running for ${formatDuration(result.runningFor)}`;
+      const sentence = `Not triggered: ${result.jobId} ${state}, and runs of '${id}' must not overlap.`;
       return message(result, sentence, EXIT.failure);
     },
   },

@@ -82,7 +82,8 @@ function relevantTime({ finishedAt, startedAt, status, nextRunAt }: JobSummary):
 }
 
 function toNote(job: JobSummary): string {
-  const { held, cancelRequested, skipReason, error, status, progress } = job;
+  const { held, cancelRequested, skipReason, error, status, progress, invalid } = job;
+  if (invalid !== null) return `invalid: ${invalid}`;
   if (held !== null) return `held${held.reason === null ? '' : `: ${held.reason}`}`;
   if (status === 'RUNNING' && progress !== null) return `at ${progress.value} ${progress.note ?? ''}`.trim();
   if (skipReason !== null) return `skipped: ${skipReason}`;

@@ -130,9 +130,12 @@ export const executionCommands: readonly CommandSpec[] = [
             ['worker', row.workerId],
             ['started', formatMoment(row.startedAt, now)],
           ]),
+          // Indented: a stored stack may contain any lines, also such as those above.
           ...(row.error === null
             ? []
-            : (row.error.stack ?? `${row.error.name}: ${row.error.message}`).split('\n')),
+            : (row.error.stack ?? `${row.error.name}: ${row.error.message}`)
+                .split('\n')
+                .map((line) => `  ${line}`)),
           ...row.log.map((line): Line => [styled('dim', '| '), line]),
         ],
       };

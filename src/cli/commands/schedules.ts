@@ -186,7 +186,8 @@ function previewTable(times: readonly Date[], timezone: string, { width, now }: 
   return table(columns, times, width);
 }
 
-function stateSpan({ isActive, paused, disabledReason, nextRunAt, rule }: StoredSchedule): Span {
+function stateSpan({ isActive, paused, disabledReason, nextRunAt, rule, invalid }: StoredSchedule): Span {
+  if (invalid !== null) return styled('red', 'invalid');
   if (paused !== null) return styled('yellow', 'paused');
   if (disabledReason !== null) return styled('red', 'disabled');
   if (!isActive) return styled('dim', 'inactive');

@@ -5,6 +5,7 @@ import type { QueueView, StatusView } from '../../operations/status.js';
 import { EXIT } from '../../process/exit.js';
 import type { Count } from '../../store/jobs/counts.js';
 import type { WorkerChange } from '../../store/system.js';
+import { option } from '../arguments.js';
 import { type CommandSpec, message, type View } from '../command.js';
 import { instant, number, plural, formatDuration } from '../terminal/format.js';
 import { wrap, type Line, type Span, type Style, styled } from '../terminal/styled.js';
@@ -24,10 +25,15 @@ export const statusCommands: readonly CommandSpec[] = [
   {
     name: 'install',
     summary: 'Create collections, indexes and validators; a worker does the same when it starts',
-    examples: ['install'],
+    options: [option('--shard', 'on a sharded cluster: distribute jobs and their attempts over the shards')],
+    examples: ['install', 'install --shard'],
     async run(context) {
-      await context.install();
-      return message({ installed: true }, 'Collections, indexes and validators are installed.');
+      const shard = context.args.flag('shard');
+      await context.install({ shard });
+      const sentence = 'Collections, indexes and validators are installed.';
+      return shard
+        ? message({ installed: true, sharded: true }, `${sentence} Jobs and attempts are sharded.`)
+        : message({ installed: true }, sentence);
     },
   },
   {

@@ -1,6 +1,5 @@
 import { batchShape, daemonShapes, type PassOptions } from '../../config/method-options.js';
 import { optionShapes } from '../../config/options.js';
-import { EXIT } from '../../process/exit.js';
 import type { PassEntry } from '../../schedules/pass/pass-entry.js';
 import { option } from '../arguments.js';
 import type { CommandSpec, View } from '../command.js';
@@ -82,7 +81,7 @@ async function runPass(context: Context) {
   const { args } = context;
   const settings = context.settings();
   const { createLogger } = await import('../../process/logger.js');
-  const { openWorker, pass } = await import('../../process/worker-process.js');
+  const { openWorker, pass, passExitCode } = await import('../../process/worker-process.js');
   const log = createLogger(settings, 'stderr');
   const scheduler = await openWorker(settings, log);
   const options: PassOptions = args.pick('at', 'dryRun', 'batch');
@@ -94,7 +93,7 @@ async function runPass(context: Context) {
       ...entryTable(entries, view),
       `${args.flag('dryRun') ? 'Would run the above' : 'Pass finished'} at ${instant(at)}: ${plural(executed, 'due job')} executed, ${plural(failed, 'attempt')} failed.`,
     ],
-    exitCode: failed === 0 ? EXIT.success : EXIT.jobFailed,
+    exitCode: passExitCode(report),
   };
 }
 

@@ -1,9 +1,12 @@
 import { DAY_MS } from '../duration.js';
-import { ChronosError } from '../errors.js';
+import { ChronosError, describeValue } from '../errors.js';
+import { isRecord } from '../language.js';
 import { integer, parse } from '../validation.js';
+import { CRON_FIELDS } from './cron.js';
+import { secondsOfDay } from './frequencies.js';
 import { searchFixed, searchRecurring, type SegmentSearch, searchInterval } from './occurrence-search.js';
 import { compileRule, type Rule } from './rule.js';
-import { zoneSegments } from './time-zone.js';
+import { isTimezone, isWithinYears, zoneSegments } from './time-zone.js';
 
 export interface Occurrences {
   /** The first occurrence after the instant, or null if there is none within five years. */
@@ -53,19 +56,57 @@ export function* occurrencesWithin(
   for (let at = occurrences.next(before); at !== null && at <= last; at = occurrences.next(at)) yield at;
 }
 
+/** A shorter interval would be due more often than workers check schedules. */
+export const MIN_INTERVAL_MS = 1000;
+
+/** System cron runs a pass every minute, so a pass covers one minute. */
+const PASS_MS = 60_000;
+
+/** The last occurrence in the minute that ends with the instant. */
+export function lastInMinute(occurrences: Occurrences, at: Date): Date | undefined {
+  const first = new Date(at.getTime() - PASS_MS + 1);
+  return [...occurrencesWithin(occurrences, first, at)].at(-1);
+}
+
 /** Rules also come from the database, where other programs may have written them. */
-function assertWellFormed(rule: Rule): void {
-  if (typeof rule.timezone !== 'string' || rule.timezone === '') {
-    throw new ChronosError('INVALID_SCHEDULE', 'a rule needs a time zone');
+function assertWellFormed(rule: unknown): asserts rule is Rule {
+  const error = isRecord(rule) ? findRuleError(rule) : `a rule must be an object, got ${describeValue(rule)}`;
+  if (error !== undefined) throw new ChronosError('INVALID_SCHEDULE', error);
+}
+
+function findRuleError(rule: Readonly<Record<string, unknown>>): string | undefined {
+  const { timezone, every, constraints = {}, overridable = [], between, except = [] } = rule;
+  if (timezone === undefined || timezone === '') return 'a rule needs a time zone';
+  if (!isTimezone(timezone))
+    return `the time zone of a rule must be one that this Node.js knows, like 'Europe/Berlin' or 'UTC', got ${describeValue(timezone)}`;
+  if (![rule['startsAt'], rule['endsAt']].every((date) => date === undefined || isDate(date)))
+    return 'startsAt and endsAt of a rule must be dates';
+  if (every !== undefined && !(typeof every === 'number' && every >= MIN_INTERVAL_MS && every < Infinity))
+    return `an interval must be at least ${MIN_INTERVAL_MS} ms, got ${describeValue(every)}`;
+  if (!isRecord(constraints))
+    return `the constraints of a rule must be an object, got ${describeValue(constraints)}`;
+  for (const [field, values] of Object.entries(constraints)) {
+    const isField = (CRON_FIELDS as readonly string[]).includes(field);
+    if (!isField || !Array.isArray(values) || !values.every((value) => typeof value === 'number'))
+      return `the constraints of a rule must be lists of numbers by ${CRON_FIELDS.join(', ')}, got ${field}: ${describeValue(values)}`;
   }
-  for (const date of [rule.startsAt, rule.endsAt]) {
-    if (date !== undefined && !(date instanceof Date && !Number.isNaN(date.getTime()))) {
-      throw new ChronosError('INVALID_SCHEDULE', 'startsAt and endsAt of a rule must be dates');
-    }
-  }
-  if (rule.every !== undefined && !(rule.every >= 1)) {
-    throw new ChronosError('INVALID_SCHEDULE', `an interval must be at least 1 ms, got ${rule.every}`);
-  }
+  if (!Array.isArray(overridable))
+    return `overridable of a rule must be a list, got ${describeValue(overridable)}`;
+  if (between !== undefined && !isTwoTimes(between))
+    return `between of a rule must be two times like '09:00' and '17:30', got ${describeValue(between)}`;
+  if (!Array.isArray(except) || !except.every((day) => typeof day === 'string'))
+    return `except of a rule must be a list of days like '2026-12-24' or '12-25', got ${describeValue(except)}`;
+  return undefined;
+}
+
+function isDate(value: unknown): boolean {
+  return value instanceof Date && isWithinYears(value);
+}
+
+function isTwoTimes(value: unknown): boolean {
+  return (
+    Array.isArray(value) && value.length === 2 && value.every((time) => secondsOfDay(time) !== undefined)
+  );
 }
 
 function createSearch(rule: Rule, anchor: Date): SegmentSearch {

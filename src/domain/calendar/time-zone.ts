@@ -14,14 +14,33 @@ export interface ZoneSegment {
   readonly previousOffset: number;
 }
 
+/** No name of a zone is longer, and Intl copies the whole text into its error. */
+const MAX_NAME_LENGTH = 100;
+/** There are about 600 zones, but each has many spellings: Intl ignores case. */
+const MAX_ZONES = 1000;
+/** Years per zone. A schedule needs a few; a preview may start in any year. */
+const MAX_YEARS = 200;
+
 export function isTimezone(value: unknown): value is string {
-  if (typeof value !== 'string' || value === '') return false;
+  return typeof value === 'string' && value !== '' && value.length <= MAX_NAME_LENGTH && isKnown(value);
+}
+
+const isKnown = memoize((timeZone: string): boolean => {
   try {
-    new Intl.DateTimeFormat('en', { timeZone: value });
+    new Intl.DateTimeFormat('en', { timeZone });
     return true;
   } catch {
     return false;
   }
+}, MAX_ZONES);
+
+export const FIRST_YEAR = 1000;
+export const LAST_YEAR = 9999;
+
+/** Dates outside of these years are mistakes, and the calendar cannot compute with all of them. */
+export function isWithinYears(date: Date): boolean {
+  const year = date.getUTCFullYear();
+  return year >= FIRST_YEAR && year <= LAST_YEAR;
 }
 
 /** How far local time is ahead of UTC at the instant. */
@@ -38,8 +57,10 @@ export function* zoneSegments(instant: number, timezone: string): Generator<Zone
 }
 
 /** Cached: Intl is slow, and the offsets of a year do not change. */
-const segmentsByYear = memoize((timezone: string) =>
-  memoize((year: number) => findSegments(Date.UTC(year, 0), Date.UTC(year + 1, 0), timezone)),
+const segmentsByYear = memoize(
+  (timezone: string) =>
+    memoize((year: number) => findSegments(Date.UTC(year, 0), Date.UTC(year + 1, 0), timezone), MAX_YEARS),
+  MAX_ZONES,
 );
 
 /** Would miss two changes within a week that cancel each other out; no zone has that. */
@@ -88,4 +109,5 @@ const DATE = { year: 'numeric', month: 'numeric', day: 'numeric' } as const;
 const TIME = { hour: 'numeric', minute: 'numeric', second: 'numeric', hourCycle: 'h23' } as const;
 const formatIn = memoize(
   (timeZone: string) => new Intl.DateTimeFormat('en-US', { timeZone, ...DATE, ...TIME }),
+  MAX_ZONES,
 );

@@ -5,7 +5,8 @@ import { type OutcomeKind, TRANSITION_OF } from './outcome.js';
 /** The outcomes in the execution log. A job that expired was never attempted. */
 export const EXECUTION_OUTCOMES = [
   ...(Object.keys(TRANSITION_OF) as OutcomeKind[]).filter((kind) => kind !== 'expired'),
-  'crashed',
+  // The lock expired: the worker is gone, or it is alive and could not renew the lock in time.
+  ...(['crashed', 'lost'] as const),
 ] as const;
 
 /** How an attempt ended. */
@@ -29,6 +30,8 @@ export interface ExecutionDocument {
   outcome: ExecutionOutcome;
   error: StoredError | null;
   log: readonly string[];
+  /** Present if the row was written from the job, because its worker died before it wrote the row. */
+  reconstructed?: boolean;
 }
 
 /** The fields that do not come from the job. */
@@ -80,6 +83,40 @@ export function hasLastRow(
   return rows.some(
     ({ fence, outcome, lockToken }) =>
       fence === job.fence ||
-      (fence === job.fence - 1 && (outcome === 'crashed' || lockToken === job.settledToken)),
+      (fence === job.fence - 1 &&
+        (outcome === 'crashed' || outcome === 'lost' || lockToken === job.settledToken)),
   );
+}
+
+/** A finished job whose worker may have died before it wrote the row of the last attempt. */
+export type SettledJob = Pick<
+  JobDocument,
+  | ('_id' | 'taskType' | 'queue' | 'status' | 'fence' | 'attempts' | 'error' | 'cancelKind')
+  | ('startedAt' | 'finishedAt' | 'settledToken' | 'settledBy')
+>;
+
+/** Codes of errors with which a sweep ends a job; it writes the row of that attempt itself. */
+const SWEEP_ERRORS: readonly (string | null)[] = ['JOB_CRASHED', 'JOB_RAN_TOO_LONG'];
+
+/**
+ * The row of the last attempt of a job that a worker settled, as far as the job tells: the lines that its handler logged
+ * are lost. Undefined if the job does not tell how its last attempt ended.
+ */
+export function reconstructedExecution(job: SettledJob): ExecutionDocument | undefined {
+  const { _id: jobId, taskType, queue, fence, error, startedAt, finishedAt, settledToken, settledBy } = job;
+  if (startedAt === null || finishedAt === null || settledToken === null || settledBy === null)
+    return undefined;
+  if (job.status !== 'COMPLETED' && job.status !== 'FAILED') return undefined;
+  const hasFailed = job.status === 'FAILED';
+  if (hasFailed && SWEEP_ERRORS.includes(error?.code ?? null)) return undefined;
+  return {
+    ...{ _id: executionId(jobId, fence), jobId, taskType, queue, fence },
+    attempt: hasFailed ? job.attempts : job.attempts + 1,
+    ...{ lockToken: settledToken, workerId: settledBy, startedAt, finishedAt },
+    duration: Math.max(0, finishedAt.getTime() - startedAt.getTime()),
+    outcome: hasFailed ? 'failed' : 'completed',
+    error: hasFailed ? error : null,
+    log: [],
+    reconstructed: true,
+  };
 }

@@ -39,7 +39,18 @@ export interface Hold {
 export type CancelRequest = Hold;
 
 /** Why a job is CANCELLED: on request, because a filter skipped it, or because it expired. */
-export type CancelKind = 'cancelled' | 'skipped' | 'expired';
+export const CANCEL_KINDS = ['cancelled', 'skipped', 'expired'] as const;
+export type CancelKind = (typeof CANCEL_KINDS)[number];
+
+/** Why a stored document does not fit: another program, or a person, wrote it. */
+export interface InvalidJob {
+  /** For people. */
+  readonly reason: string;
+  /** The fields whose values were replaced by defaults. */
+  readonly fields: readonly string[];
+  /** The document as it was read. */
+  readonly stored: object;
+}
 
 /** How long a finished job is kept, in milliseconds, by the way it ended. */
 export interface Retention {
@@ -48,7 +59,7 @@ export interface Retention {
   cancelled: number;
 }
 
-/** One run of a task type, as it is stored. Optional fields are stored only if they are set: each has a small index. */
+/** One run of a task type. store/jobs/stored-job.ts has its stored form, without the fields that are null or 0. */
 export interface JobDocument {
   _id: string;
   taskType: string;
@@ -89,6 +100,8 @@ export interface JobDocument {
   /** Set when a job with its own retention ends: it is kept until then. */
   keepUntil?: Date;
 
+  /** The single-instance schedule whose current run must end first; set only while the job waits for that. */
+  waitingFor?: string;
   held: Hold | null;
   /** Why a filter skipped the job. */
   skipReason: string | null;
@@ -101,6 +114,8 @@ export interface JobDocument {
   lockToken: string | null;
   /** The token of the last settled attempt. After a lost reply it shows that the write took effect. */
   settledToken: string | null;
+  /** The tokens of the last settled attempts that another attempt follows; absent if there were none. */
+  settledTokens?: readonly string[];
   /** The worker that wrote the last outcome or swept the job; it may have died before it wrote the log row. */
   settledBy: string | null;
 
@@ -121,6 +136,9 @@ export interface JobDocument {
 
   /** Identifies the insert: after a lost reply, our own job is not mistaken for a duplicate. */
   nonce: string;
+
+  /** Set if the stored document does not fit; never stored. Such a job never runs. */
+  invalid?: InvalidJob;
 }
 
 export type FinishedJob = JobDocument & { status: FinishedStatus };
@@ -209,7 +227,14 @@ const RETENTION_OF: Record<FinishedStatus, keyof Retention> = {
   CANCELLED: 'cancelled',
 };
 
+/** False for a run that waits to start for the first time. A claim alone does not count: it may be released. */
+export function hasStarted(job: Pick<JobDocument, 'status' | 'firstStartedAt'>): boolean {
+  return job.status === 'RUNNING' || job.firstStartedAt !== undefined;
+}
+
 /** When a run started; when it was created if it has not started. */
-export function runningSince(job: Pick<JobDocument, 'firstStartedAt' | 'startedAt' | 'createdAt'>): Date {
-  return job.firstStartedAt ?? job.startedAt ?? job.createdAt;
+export function runningSince(
+  job: Pick<JobDocument, 'status' | 'firstStartedAt' | 'startedAt' | 'createdAt'>,
+): Date {
+  return hasStarted(job) ? (job.firstStartedAt ?? job.startedAt ?? job.createdAt) : job.createdAt;
 }

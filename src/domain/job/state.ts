@@ -16,7 +16,7 @@ export const JOB_STATES = {
   delayed: { status: 'SCHEDULED', meaning: 'due later, never failed' },
   retrying: { status: 'SCHEDULED', meaning: 'due later, after a failure or a crash' },
   held: { status: 'PENDING', meaning: 'held by a person' },
-  blocked: { status: 'PENDING', meaning: 'waits for a limit or for other jobs' },
+  blocked: { status: 'PENDING', meaning: 'waits for another run of its single-instance schedule' },
   prefetched: { status: 'QUEUED', meaning: 'locked by a worker, waits for a free slot there' },
   running: { status: 'RUNNING', meaning: 'its handler is running' },
   completed: { status: 'COMPLETED', meaning: 'its handler returned' },

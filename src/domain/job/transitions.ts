@@ -52,6 +52,12 @@ export const TRANSITIONS = {
     fence: 1,
     meaning: 'a person cancelled it before it ran',
   },
+  reject: {
+    from: ['PENDING', 'SCHEDULED', ...LOCKED],
+    to: 'FAILED',
+    fence: 1,
+    meaning: 'its stored document does not fit',
+  },
   recover: { from: LOCKED, to: 'SCHEDULED', fence: 1, meaning: 'its lock expired' },
   recoverFailed: { from: ['RUNNING'], to: 'FAILED', fence: 1, meaning: 'its lock expired too often' },
   recoverCancelled: {
@@ -62,6 +68,13 @@ export const TRANSITIONS = {
   },
   hold: { from: ['SCHEDULED'], to: 'PENDING', fence: 0, meaning: 'a person holds it' },
   unhold: { from: ['PENDING'], to: 'SCHEDULED', fence: 0, meaning: 'a person lets it run again' },
+  wait: {
+    from: LOCKED,
+    to: 'PENDING',
+    fence: 1,
+    meaning: 'a worker claimed it while another run of its single-instance schedule was active',
+  },
+  endWait: { from: ['PENDING'], to: 'SCHEDULED', fence: 0, meaning: 'the run that it waited for has ended' },
   retry: { from: FINISHED, to: 'SCHEDULED', fence: 1, meaning: 'a person runs a finished job again' },
 } as const satisfies Record<string, Transition>;
 

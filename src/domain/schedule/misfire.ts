@@ -28,14 +28,34 @@ export function selectDueRuns(
   return { runs, skips: [pendingSkip(occurrenceId(_id, nextRunAt), skipped, null, now)] };
 }
 
-/** The last `count` occurrences from `first` up to `end`, exclusive. Searches backwards in growing steps. */
+/**
+ * The last `count` occurrences from `first` up to `end`, exclusive. Searches backwards in growing steps. A step that
+ * contains many more (a rule may match every second of one month) is halved instead of being read: no step reads more
+ * than twice the count.
+ */
 function lastBefore(occurrences: Occurrences, first: Date, end: Date, count: number): Date[] {
   if (count === 0 || end <= first) return [];
-  for (let span = 60_000; ; span *= 2) {
-    const from = later(first, new Date(end.getTime() - span));
-    const found = [...occurrencesWithin(occurrences, from, before(end))];
-    if (found.length >= count || from <= first) return found.slice(-count);
+  const enough = 2 * count;
+  let tooEarly: Date | undefined;
+  let tooLate = end;
+  let from = later(first, new Date(end.getTime() - 60_000));
+  for (;;) {
+    const found = take(occurrencesWithin(occurrences, from, before(end)), enough + 1);
+    const isComplete = found.length <= enough;
+    if (isComplete && (found.length >= count || from <= first)) return found.slice(-count);
+    if (isComplete) tooLate = from;
+    else tooEarly = from;
+    from =
+      tooEarly === undefined
+        ? later(first, new Date(2 * from.getTime() - end.getTime()))
+        : new Date(Math.floor((tooEarly.getTime() + tooLate.getTime()) / 2));
   }
+}
+
+function take(dates: Iterable<Date>, max: number): Date[] {
+  const taken: Date[] = [];
+  for (const date of dates) if (taken.push(date) >= max) break;
+  return taken;
 }
 
 /** How many occurrences there are from `first` up to `end`, exclusive; null if more than MAX_COUNTED. */

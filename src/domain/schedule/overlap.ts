@@ -29,8 +29,11 @@ const OVERLAP_POLICIES: Record<Overlap, (input: OverlapInput) => OverlapDecision
     active !== null || waiting.length > 0
       ? { accept: [], skip: due, reason: 'overlap' }
       : { accept: due.slice(0, runsLeft), skip: [], reason: 'overlap' },
-  replace: ({ due, waiting, active }) => {
+  replace: ({ due, waiting, active, runsLeft }) => {
     const replaceable = waiting.filter(({ manual }) => manual !== true);
+    // The replaced runs no longer count. Past `maxRuns` the schedule has ended: nothing replaces the active run.
+    if (runsLeft + replaceable.filter(isCounted).length <= 0)
+      return { accept: [], skip: [], reason: 'replaced', cancel: null };
     // Without a new run, repeat the cancel request while an earlier one waits: the request may have been lost.
     if (due.length === 0)
       return { accept: [], skip: [], reason: 'replaced', cancel: replaceable.length > 0 ? active : null };
@@ -88,7 +91,7 @@ export function applyOverlapPolicy(
         ? (accept.at(-1)?.id ?? schedule.active)
         : activateNext(schedule, pending, active),
     cancel: cancel?.id ?? null,
-    withdrawn: waiting.filter((run) => skipped.has(run) && isOccurrence(run)).length,
+    withdrawn: waiting.filter((run) => skipped.has(run) && isCounted(run)).length,
   };
 }
 
@@ -110,7 +113,7 @@ export function runnableNow(
   return overlap === 'allow' ? runs : runs.filter(({ id }) => id === active);
 }
 
-/** Triggered runs do not count toward `maxRuns`. */
-function isOccurrence({ id }: PendingRun): boolean {
-  return id.includes('@');
+/** Triggered runs and those of a pass at a chosen instant do not count toward `maxRuns`. */
+function isCounted({ id, uncounted }: PendingRun): boolean {
+  return id.includes('@') && uncounted !== true;
 }

@@ -5,6 +5,7 @@ export interface ActiveRun {
   id: string;
   /** When it started, or was created if it has not started. */
   since: Date;
+  hasStarted: boolean;
 }
 
 /** The run of an occurrence, decided now. */
@@ -24,7 +25,7 @@ export function pendingSkip(
     id,
     ...skipped,
     activeId: active?.id ?? null,
-    runningFor: active === null ? null : Math.max(0, now.getTime() - active.since.getTime()),
+    runningFor: active?.hasStarted !== true ? null : Math.max(0, now.getTime() - active.since.getTime()),
     since: now,
   };
 }

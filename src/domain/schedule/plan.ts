@@ -2,7 +2,7 @@ import type { Occurrences } from '../calendar/occurrences.js';
 import { selectDueRuns } from './misfire.js';
 import { activateNext, applyOverlapPolicy } from './overlap.js';
 import { type ActiveRun, runsOf } from './pending.js';
-import type { PendingRun, ScheduleDocument } from './schedule.js';
+import { occurrenceId, type PendingRun, type ScheduleDocument } from './schedule.js';
 
 type PlannedFields = Pick<ScheduleDocument, 'nextRunAt' | 'lastRunAt' | 'runs' | 'pending' | 'active'>;
 
@@ -13,7 +13,7 @@ export interface Plan extends PlannedFields {
 }
 
 export type PlanInput = PlannedFields &
-  Pick<ScheduleDocument, '_id' | 'isActive' | 'maxRuns' | 'overlap' | 'misfire'>;
+  Pick<ScheduleDocument, '_id' | 'isActive' | 'maxRuns' | 'overlap' | 'singleInstance' | 'misfire'>;
 
 /**
  * Decides every occurrence up to `now`. Pure: every process that reads the same document makes the same plan.
@@ -39,24 +39,27 @@ export function plan(
     runs: count,
     pending: [...result.pending, ...skips],
     active: result.active,
-    cancel: result.cancel,
+    cancel: replaceable(schedule, result.cancel),
   };
 }
 
-/** Adds a triggered run; null if the overlap policy skips it. */
+/**
+ * Adds a run in addition to the planned ones, triggered or by a pass at a chosen instant; null if the overlap policy
+ * skips it. It does not count toward `maxRuns`.
+ */
 export function planTrigger(
   schedule: PlanInput,
   id: string,
   active: ActiveRun | null,
   now: Date,
 ): Plan | null {
-  const run: PendingRun = { kind: 'run', id, at: now, since: now };
+  const isOccurrence = id === occurrenceId(schedule._id, now);
+  const run: PendingRun = { kind: 'run', id, at: now, since: now, ...(isOccurrence && { uncounted: true }) };
   const { accepted, withdrawn, ...result } = applyOverlapPolicy(schedule, [run], active, now);
   if (accepted.length === 0) return null;
   const { nextRunAt, lastRunAt } = schedule;
-  // An occurrence queued by a pass at a chosen instant was not counted, so the difference can be negative.
-  const runs = Math.max(0, schedule.runs - withdrawn);
-  return { nextRunAt, lastRunAt, runs, ...result };
+  const cancel = replaceable(schedule, result.cancel);
+  return { nextRunAt, lastRunAt, runs: schedule.runs - withdrawn, ...result, cancel };
 }
 
 /** Adds the past occurrences of a backfill. They run one after another unless runs may overlap. */
@@ -75,6 +78,11 @@ export function planBackfill(
   ];
   const current = overlap === 'allow' ? schedule.active : activateNext(schedule, pending, active);
   return { nextRunAt, lastRunAt, runs: schedule.runs, pending, active: current, cancel: null };
+}
+
+/** A dispatched or triggered run of a single-instance schedule is never replaced: the new run waits for it. */
+function replaceable({ _id, singleInstance }: PlanInput, active: string | null): string | null {
+  return singleInstance && active?.startsWith(`${_id}@`) !== true ? null : active;
 }
 
 function nextAfter({ isActive, nextRunAt }: PlanInput, occurrences: Occurrences, now: Date): Date | null {

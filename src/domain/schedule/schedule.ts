@@ -8,6 +8,8 @@ export const OVERLAPS = ['allow', 'skip', 'queue', 'replace'] as const;
 /** What happens to an occurrence while an earlier run of its schedule is not finished. */
 export type Overlap = (typeof OVERLAPS)[number];
 
+/** The largest `cap` of a misfire policy: all these runs are computed at once and stored in one document. */
+export const MAX_MISFIRE_CAP = 1000;
 export const MISFIRES = ['skip', 'once', 'all'] as const;
 /** What happens to occurrences that no worker enqueued in time. */
 export interface Misfire {
@@ -34,6 +36,8 @@ export interface ScheduleDefinition {
   expiresIn: number | null;
   misfire: Misfire;
   overlap: Overlap;
+  /** At most one run at a time, however its job was created: dispatched and triggered runs wait for the current one. */
+  singleInstance: boolean;
   /** Each run is delayed by up to this many milliseconds. */
   jitter: number;
   maxRuns: number | null;
@@ -58,6 +62,8 @@ export interface PendingRun {
   since: Date;
   /** Requested by a backfill: it waits behind the active run and does not replace it. */
   manual?: true;
+  /** An occurrence that a pass at a chosen instant requested: it does not count toward `maxRuns`. */
+  uncounted?: true;
 }
 
 export interface PendingSkip {
@@ -70,8 +76,9 @@ export interface PendingSkip {
   /** How many were skipped; null if there were too many to count. */
   count: number | null;
   reason: SkipReason;
-  /** The run that was active, and how long it had been running, in milliseconds. */
+  /** The run that was active. */
   activeId: string | null;
+  /** How long that run had been running, in milliseconds; null if it had not started. */
   runningFor: number | null;
   since: Date;
 }

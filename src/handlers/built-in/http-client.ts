@@ -66,21 +66,22 @@ function addressNotAllowed(host: string, ...addresses: string[]): ChronosError {
 }
 
 const REDIRECTS = [301, 302, 303, 307, 308];
-const CREDENTIALS = ['authorization', 'cookie', 'proxy-authorization'];
 const BODY_HEADERS = ['content-type', 'content-encoding', 'content-language', 'content-location'];
+/** All that another origin gets: any other header (`authorization`, `x-api-key` …) may contain a secret of the first one. */
+const HARMLESS_HEADERS = [
+  ...BODY_HEADERS,
+  ...['accept', 'accept-language', 'user-agent', 'idempotency-key', 'x-chronos-fence'],
+];
 
 /** The request that a redirect asks for; undefined if the response is not a redirect. */
 export function nextHop(from: Hop, status: number, location: string | undefined): Hop | undefined {
   if (!REDIRECTS.includes(status) || location === undefined) return undefined;
   const url = redirectTarget(from.url, location);
   const keepsBody = status === 307 || status === 308 || from.method === 'GET' || from.method === 'HEAD';
-  const dropped = [
-    ...(url.origin === from.url.origin ? [] : CREDENTIALS),
-    ...(keepsBody ? [] : BODY_HEADERS),
-  ];
-  const headers = Object.fromEntries(
-    Object.entries(from.headers).filter(([name]) => !dropped.includes(name)),
-  );
+  const isKept = (name: string): boolean =>
+    (url.origin === from.url.origin || HARMLESS_HEADERS.includes(name)) &&
+    (keepsBody || !BODY_HEADERS.includes(name));
+  const headers = Object.fromEntries(Object.entries(from.headers).filter(([name]) => isKept(name)));
   return keepsBody ? { ...from, url, headers } : { url, headers, method: 'GET', body: undefined };
 }
 

@@ -1,5 +1,4 @@
 import path from 'node:path';
-import { type Environment, inheritedEnvironment } from '../../config/process-env.js';
 import { ChronosError } from '../../domain/errors.js';
 import { UnrecoverableChronosError } from '../../domain/job/control-flow.js';
 import {
@@ -27,37 +26,39 @@ export interface ShellResult {
 }
 
 /**
- * The built-in task type `shell`, whose payloads may come from outside the code: runs only `files` (absolute paths). A
- * child process gets only a few harmless variables of the worker's environment.
+ * The built-in task type `shell`, whose payloads may come from outside the code: runs only `files` (absolute paths), and
+ * a payload may set only `variables` and those of the language. `environment`: what child processes inherit.
  */
 export function shellHandler(options: {
   files: readonly string[];
-  environment: Environment;
+  variables: readonly string[];
+  environment: Readonly<Record<string, string>>;
 }): HandlerFunction<unknown> {
-  const { files, environment } = options;
+  const { files, variables, environment } = options;
   return (payload, job) => {
     const command = parseShellPayload(payload);
     assertAllowedFile(command.file, files);
-    assertAllowedVariables(command);
+    assertAllowedVariables(command, variables);
     return runShell(command, job, environment);
   };
 }
 
 /**
  * Runs a command and waits for its exit. Throws `SHELL_FAILED` unless the exit code is 0, and the signal's reason if the
- * job is aborted. In every case the command and its children have ended.
+ * job is aborted. In every case the command and its children have ended. `inherited`: all that they get from the
+ * worker's environment.
  */
 export async function runShell(
   command: ShellCommand,
   job: JobContext,
-  environment: Environment,
+  inherited: Readonly<Record<string, string>>,
 ): Promise<ShellResult> {
   job.signal.throwIfAborted();
   const own: Record<(typeof OWN_VARIABLES)[number], string> = {
     CHRONOS_JOB_ID: job.id,
     CHRONOS_FENCE: String(job.fence),
   };
-  const group = await start(command, { ...inheritedEnvironment(environment), ...command.env, ...own });
+  const group = await start(command, { ...inherited, ...command.env, ...own });
   const exit = await Promise.race([group.exit, aborted(job.signal)]);
   if (exit === 'aborted') {
     await group.terminate();
@@ -123,29 +124,18 @@ function assertAllowedFile(file: string, files: readonly string[]): void {
   }
 }
 
-function assertAllowedVariables({ env = {} }: ShellCommand): void {
-  const rejected = Object.keys(env).filter((name) => LOADS_CODE.test(name));
+/** An allow-list, because any program may have a variable that makes it load or run something else (`RSYNC_RSH`). */
+function assertAllowedVariables({ env = {} }: ShellCommand, variables: readonly string[]): void {
+  const rejected = Object.keys(env).filter((name) => !LANGUAGE.includes(name) && !variables.includes(name));
   if (rejected.length === 0) return;
   throw new UnrecoverableChronosError(
     'SHELL_REFUSED',
-    `a payload from outside the code must not set ${rejected.join(', ')}, which can make an allowed file ` +
-      'run other code: leave it out, or set it in a script and allow that script',
+    `a payload from outside the code must not set ${rejected.join(', ')}, which could make an allowed file ` +
+      'run other code: leave it out, or allow it with the Scheduler option shellPayloadEnv',
   );
 }
 
-/**
- * Variables that make a harmless file load or run something else. No such list can be complete; the protection is the
- * list of allowed files.
- */
-const LOADS_CODE = new RegExp(
-  `^(${[
-    'LD_.*|DYLD_.*|GCONV_PATH|PATH|HOME|XDG_.*',
-    'ENV|BASH_.*|SHELLOPTS|PS4|EDITOR|VISUAL|PAGER|LESSOPEN|LESSCLOSE',
-    'NODE_(?!ENV$).*|NPM_CONFIG_.*|PYTHON.*|PERL5.*|RUBY.*|GIT_.*|CLASSPATH|_?JAVA_.*|JDK_.*',
-  ].join('|')})$`,
-  'i',
-);
-
+const LANGUAGE = ['LANG', 'LC_ALL', 'TZ'];
 const SHELL = '/bin/sh';
 /** Set for every child process; a payload cannot override them. */
 const OWN_VARIABLES = ['CHRONOS_JOB_ID', 'CHRONOS_FENCE'] as const;

@@ -111,7 +111,7 @@ export function withoutCredentials(url: URL): URL {
   return Object.assign(new URL(url), { username: '', password: '', hash: '' });
 }
 
-/** Sent as a header, because redirects to another origin drop credential headers. */
+/** Sent as a header, because redirects to another origin drop it. */
 function basicAuth({ username, password }: URL): Record<string, string> {
   if (username === '' && password === '') return {};
   const credentials = `${unescape(username)}:${unescape(password)}`;

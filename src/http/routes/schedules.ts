@@ -126,9 +126,11 @@ export const scheduleRoutes: readonly Route[] = [
       const result = await scheduler.triggerSchedule(id);
       if (result.triggered) return { jobId: result.jobId };
       if (result.reason === 'notFound') return throwNotFound(id);
+      const state =
+        result.reason === 'waiting' ? 'is waiting to start' : `is still active after ${result.runningFor} ms`;
       throw new ChronosError(
         'WRONG_STATE',
-        `schedule '${id}' was not triggered: its run '${result.jobId}' is still active after ${result.runningFor} ms, and its runs must not overlap`,
+        `schedule '${id}' was not triggered: its run '${result.jobId}' ${state}, and its runs must not overlap`,
       );
     },
   }),

@@ -40,10 +40,13 @@ const executionProperties = {
   duration: s.number('milliseconds'),
   outcome: s.enumOf(...EXECUTION_OUTCOMES),
   error: s.storedError,
+  reconstructed: s.boolean('true if the worker died before it recorded the attempt'),
 };
 
-const executionSummary = s.response<ExecutionSummary>(executionProperties);
-export const executionView = s.response<ExecutionView>({ ...executionProperties, log: s.list(s.string()) });
+const executionSummary = s.response<ExecutionSummary>(executionProperties, ['reconstructed']);
+export const executionView = s.response<ExecutionView>({ ...executionProperties, log: s.list(s.string()) }, [
+  'reconstructed',
+]);
 export const executionPage = s.page(executionSummary);
 
 export const executionQuery: s.SchemaOf<ExecutionFilterOptions & PageOptions> = executionQueryShape.schema;
@@ -92,6 +95,7 @@ const jobProperties = {
   resultCut: s.boolean('true: the result was too large; it is the beginning of its JSON text'),
   error: s.storedError,
   trace: s.nullable(s.string('W3C traceparent of the dispatch')),
+  invalid: s.nullable(s.string('what is wrong with the stored document')),
 };
 
 const jobSummary = s.response<JobSummary>(jobProperties);

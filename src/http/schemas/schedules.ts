@@ -29,6 +29,7 @@ const definitionProperties = {
     cap: s.number(),
   }),
   overlap: s.enumOf(...OVERLAPS),
+  singleInstance: s.boolean(),
   jitter: s.number('milliseconds'),
   maxRuns: s.nullable(s.number()),
   enabled: s.boolean(),
@@ -58,6 +59,7 @@ export const scheduleView = s.response<ScheduleResponse>({
   createdAt: s.date(),
   updatedAt: s.date(),
   waiting: s.number('runs that wait for the current one'),
+  invalid: s.nullable(s.string('what is wrong with the stored document')),
 });
 
 export const schedulePage = s.page(scheduleView);

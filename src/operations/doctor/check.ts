@@ -1,4 +1,5 @@
 import type { Clock } from '../../domain/clock.js';
+import { groupBy } from '../../domain/language.js';
 import type { CollectionState, ServerFacts } from '../../store/schema/inspect.js';
 import type { Store } from '../../store/store.js';
 import { listWorkers, type WorkerView } from '../lists.js';
@@ -65,8 +66,8 @@ export interface ServerReading extends ServerFacts {
 }
 
 export interface DueNow {
-  /** Pairs of queue and task type with due jobs, each pair once. */
-  pairs: { queue: string; taskType: string }[];
+  /** Pairs of queue and task type with due jobs, each pair once, and when the oldest of them became due. */
+  pairs: { queue: string; taskType: string; dueAt: Date }[];
   /** False if there were more combinations than could be read. */
   isComplete: boolean;
 }
@@ -91,10 +92,14 @@ async function readDue({ store, clock }: CheckDeps): Promise<DueNow> {
   const end = clock.monotonic() + MAX_READ_MS;
   const isTimeUp = (): boolean => clock.monotonic() > end;
   const { oldestDue, isComplete } = await store.findOldestDue({ now, max: MAX_COMBINATIONS, isTimeUp });
-  const pairs = new Map(
-    oldestDue.map(({ queue, taskType }) => [JSON.stringify([queue, taskType]), { queue, taskType }]),
-  );
-  return { pairs: [...pairs.values()], isComplete };
+  const pairs = [...groupBy(oldestDue, ({ queue, taskType }) => JSON.stringify([queue, taskType])).values()];
+  return {
+    pairs: pairs.map((jobs) => ({
+      ...{ queue: jobs[0].queue, taskType: jobs[0].taskType },
+      dueAt: new Date(Math.min(...jobs.map(({ nextRunAt }) => nextRunAt.getTime()))),
+    })),
+    isComplete,
+  };
 }
 
 function once<T>(read: () => Promise<T>): () => Promise<T> {

@@ -1,4 +1,5 @@
 import type { CollectionState } from '../../store/schema/inspect.js';
+import { LAYOUT_VERSION } from '../../store/schema/installation.js';
 import { type Checks, error, listNames, MAX_CLOCK_ERROR_MS, ok, warning } from './check.js';
 
 const MIN_MAJOR_VERSION = 6;
@@ -42,10 +43,27 @@ export const serverChecks: Checks = {
       return warning('A standalone server has no change streams: workers find jobs by polling.', advice);
     }
     const streamError = await store.findStreamError();
-    if (streamError === null) return ok('Workers learn of new jobs through a change stream.');
+    if (streamError === null) {
+      return ok(
+        topology === 'sharded'
+          ? 'Workers find new jobs by polling: through mongos, a change stream reports them up to 9 s late.'
+          : 'Workers learn of new jobs through a change stream.',
+      );
+    }
     const advice =
       'A worker with the same rights finds jobs only by polling: grant the action changeStream (deploy/mongodb/roles.json).';
     return warning(`This user cannot open a change stream: ${streamError}.`, advice);
+  },
+
+  async installation(_, { store }) {
+    const installed = await store.readInstallation();
+    if (installed === null) return error('No installation is recorded.', INSTALL);
+    const { layoutVersion, packageVersion } = installed;
+    const finding = `Layout version ${layoutVersion}, installed by chronos-worker ${packageVersion}.`;
+    if (layoutVersion < LAYOUT_VERSION) return error(finding, INSTALL);
+    return layoutVersion === LAYOUT_VERSION
+      ? ok(finding)
+      : error(finding, `This process supports up to ${LAYOUT_VERSION}: update chronos-worker.`);
   },
 
   async indexes({ collections }) {

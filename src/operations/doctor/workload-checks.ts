@@ -1,4 +1,7 @@
+import { DEFAULT_QUEUE } from '../../config/options.js';
+import { hangingAfter, MIN_HANGING_MS, QUEUE_HANGING_MS } from '../../domain/job/hanging.js';
 import { groupBy } from '../../domain/language.js';
+import type { RunningJob } from '../../store/jobs/hanging.js';
 import { capable } from '../explain/worker-checks.js';
 import {
   type CheckDeps,
@@ -18,7 +21,11 @@ const MAX_EXPIRED = 100;
 const LATE_AFTER_MS = 120_000;
 /** A pending run may wait for the previous one, but after a day a person should check. */
 const PENDING_TOO_LONG_MS = 86_400_000;
+const MAX_RUNNING = 1000;
+/** The default of the option `timeout`: doctor does not know the handlers of other processes. */
+const USUAL_TIMEOUT_MS = 3_600_000;
 const MAX_FOUND = 10;
+const MAX_SCHEDULES = 1000;
 
 export const workloadChecks: Checks = {
   async workersAlive({ liveWorkers, dueNow }) {
@@ -109,6 +116,55 @@ export const workloadChecks: Checks = {
     return error(finding, advice);
   },
 
+  async invalidJobs(_, { store }) {
+    const invalid = await store.findInvalid(MAX_FOUND);
+    if (invalid.length === 0) return ok('No stored job is malformed.');
+    const finding = `Stored jobs are malformed and did not run: ${listNames(invalid.map(({ _id }) => _id))}.`;
+    const advice =
+      'Another program or a person wrote them: docs/wire.md says what a job may contain. `chronos jobs show` says what is wrong with each. Correct the program, then delete them.';
+    return warning(finding, advice);
+  },
+
+  async hangingJobs(_, { store, clock }) {
+    const running = await store.findRunningJobs(MAX_RUNNING);
+    const now = clock.now().getTime();
+    const runningFor = ({ startedAt }: RunningJob): number => now - (startedAt?.getTime() ?? now);
+    const suspects = running.filter((job) => runningFor(job) >= MIN_HANGING_MS);
+    const usual = suspects.length === 0 ? new Map<string, number>() : await store.findUsualDurations();
+    const hanging = suspects.filter(
+      (job) => runningFor(job) >= hangingAfter(usual.get(job.taskType), job.timeout ?? USUAL_TIMEOUT_MS),
+    );
+    if (hanging.length === 0)
+      return ok('No job has been running for much longer than is usual for its task type.');
+    const types = [...groupBy(hanging, ({ taskType }) => taskType)].map(([taskType, jobs]) => {
+      const longest = jobs.reduce((a, b) => (runningFor(b) > runningFor(a) ? b : a));
+      const usually = usual.get(taskType);
+      const comparison = usually === undefined ? '' : `, usually ${formatMs(usually)}`;
+      return `${taskType} (${jobs.length} running, ${longest._id} for ${formatMs(runningFor(longest))}${comparison})`;
+    });
+    const advice =
+      'Find out what their handlers wait for: a service that does not reply, a lock, a missing timeout. Cancel them, or restart their workers, once the cause is gone.';
+    return warning(`Jobs have been running for much longer than usual: ${listNames(types.sort())}.`, advice);
+  },
+
+  /** Only queues of workers that have had the time to finish something. */
+  async hangingQueues({ liveWorkers, dueNow }, { store, clock }) {
+    const since = ago(clock, QUEUE_HANGING_MS);
+    const workers = (await liveWorkers()).filter(
+      ({ isDraining, startedAt }) => !isDraining && startedAt <= since,
+    );
+    const due = await dueNow();
+    const overdue = due.pairs.filter((pair) => pair.dueAt <= since && capable(workers, pair).length > 0);
+    const queues = unique(overdue.map(({ queue }) => queue)).slice(0, MAX_FOUND);
+    const idle = await store.findIdleQueues(queues, since);
+    if (idle.length === 0)
+      return ok(`Jobs are finished in all queues with jobs that have been due for minutes${scope(due)}.`);
+    const finding = `Jobs have been due for more than five minutes in queues in which none was finished in that time: ${listNames(idle)}.`;
+    const advice =
+      'Find out with explain what keeps the oldest job from running. If all slots are taken, the handlers that run hang or take very long: see the check hangingJobs, or add workers.';
+    return warning(finding, advice);
+  },
+
   async lateSchedules(_, { store, clock }) {
     const late = await store.findLateSchedules(ago(clock, LATE_AFTER_MS), MAX_FOUND);
     if (late.length === 0) return ok('All schedules are on time.');
@@ -118,11 +174,28 @@ export const workloadChecks: Checks = {
     return error(finding, advice);
   },
 
+  async scheduleQueues({ liveWorkers }, { store }) {
+    const live = await liveWorkers();
+    if (live.length === 0) return ok('Not checked: no worker is alive.');
+    const unserved = (await store.findScheduleTargets(MAX_SCHEDULES))
+      .map(({ _id, taskType, queue }) => ({ id: _id, taskType, queue: queue ?? DEFAULT_QUEUE }))
+      .filter((target) => capable(live, target).length === 0);
+    if (unserved.length === 0) return ok('The queues of all schedules are served by live workers.');
+    const names = unserved.map(({ id, queue }) => `${id} in ${queue}`).sort();
+    const advice =
+      'Their runs wait, and end expired after maxRunningTime if it is set: start a worker that has both the queue in its `queues` and the handler, or remove the schedules.';
+    return warning(`No live worker serves the queue of these schedules: ${listNames(names)}.`, advice);
+  },
+
   async disabledSchedules(_, { store }) {
     const disabled = await store.findDisabledSchedules(MAX_FOUND);
-    if (disabled.length === 0) return ok('No schedule is disabled because of an invalid rule.');
+    if (disabled.length === 0)
+      return ok('No schedule is disabled because its rule is invalid or its document is malformed.');
     const finding = `Schedules are disabled: ${listNames(disabled.map(({ _id, disabledReason }) => `${_id} (${disabledReason ?? ''})`))}.`;
-    return error(finding, 'Correct their rules with updateSchedule(), or remove them.');
+    return error(
+      finding,
+      'Correct their rules with updateSchedule(), or remove them. A malformed document can only be removed, or corrected in the database.',
+    );
   },
 
   async pendingRuns(_, { store, clock }) {
@@ -139,6 +212,11 @@ function scope({ isComplete }: DueNow): string {
   return isComplete
     ? ''
     : ' that were checked (there are too many queues, task types and priorities to check all)';
+}
+
+function formatMs(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  return ms < 120_000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60_000)} min`;
 }
 
 function unique(names: readonly string[]): string[] {

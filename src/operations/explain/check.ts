@@ -18,6 +18,8 @@ export interface Facts {
   scheduleError: string | null;
   /** The current run of the schedule, unless it is finished. */
   active: RunState | null;
+  /** The job waits for this run of its single-instance schedule. */
+  waitsFor: RunState | null;
   /** The recorded skip that includes the occurrence. */
   skip: SkipDocument | null;
   /** Live workers. */

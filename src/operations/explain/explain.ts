@@ -6,10 +6,21 @@ import { isFinished, isCrashSuspect } from '../../domain/job/job.js';
 import { type JobState, jobState } from '../../domain/job/state.js';
 import { scheduleIdOf, type SkipDocument } from '../../domain/schedule/schedule.js';
 import { findMalformation } from '../../schedules/stored/stored-schedule-check.js';
+import type { RunState } from '../../store/jobs/find.js';
 import type { Store } from '../../store/store.js';
 import { listWorkers, MAX_WORKERS } from '../lists.js';
 import { type Facts, type ExplainCheck, formatMoment } from './check.js';
-import { due, finished, held, lockExpired, prefetched, running, suspect } from './job-checks.js';
+import {
+  due,
+  finished,
+  held,
+  invalidJob,
+  lockExpired,
+  prefetched,
+  running,
+  singleInstance,
+  suspect,
+} from './job-checks.js';
 import {
   invalidSchedule,
   noJobYet,
@@ -46,6 +57,7 @@ interface ExplainDeps {
 /** In this order. The first check that a job does not pass is the reason why it does not run. */
 export const CHECKS: readonly ExplainCheck[] = [
   finished,
+  invalidJob,
   lockExpired,
   running,
   prefetched,
@@ -56,6 +68,7 @@ export const CHECKS: readonly ExplainCheck[] = [
   runningElsewhere,
   noJobYet,
   held,
+  singleInstance,
   due,
   alive,
   handler,
@@ -100,8 +113,11 @@ async function readFacts({ store, clock }: ExplainDeps, id: string): Promise<Fac
   const suspects =
     job !== null && isCrashSuspect(job) ? await store.findLockedCrashSuspects(MAX_WORKERS) : [];
   const jobFacts = { id, job, workers, suspects, now: clock.now() };
-  const none = { occurrence: null, schedule: null, scheduleError: null, active: null, skip: null };
-  if (job !== null) return { ...jobFacts, ...none };
+  const none = {
+    ...{ occurrence: null, schedule: null, scheduleError: null },
+    ...{ active: null, waitsFor: null, skip: null },
+  };
+  if (job !== null) return { ...jobFacts, ...none, waitsFor: await findCurrentRun(store, job.waitingFor) };
 
   const scheduleId = scheduleIdOf(id);
   const schedule = scheduleId === undefined ? null : await store.findSchedule(scheduleId);
@@ -116,6 +132,16 @@ async function readFacts({ store, clock }: ExplainDeps, id: string): Promise<Fac
   const skips = occurrence === null ? [] : await store.findSkipsAt(scheduleId, occurrence);
   const skip = skips.find((record) => covers(record, occurrence)) ?? null;
   return { ...jobFacts, ...none, occurrence, schedule, active, skip };
+}
+
+/** The run of a single-instance schedule that a job waits for. */
+async function findCurrentRun(
+  store: Pick<Store, 'findSchedule' | 'findRunStates'>,
+  scheduleId: string | undefined,
+): Promise<RunState | null> {
+  const schedule = scheduleId === undefined ? null : await store.findSchedule(scheduleId);
+  if (schedule?.active == null) return null;
+  return (await store.findRunStates([schedule.active])).get(schedule.active) ?? null;
 }
 
 /** People may write the time of an occurrence in any format; job ids contain it in ISO format. */

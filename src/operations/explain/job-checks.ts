@@ -1,4 +1,10 @@
-import { isFinished, isCrashSuspect, type JobDocument } from '../../domain/job/job.js';
+import {
+  hasStarted,
+  isFinished,
+  isCrashSuspect,
+  type JobDocument,
+  runningSince,
+} from '../../domain/job/job.js';
 import { blocked, type ExplainCheck, final, formatMoment, formatReason, plural } from './check.js';
 import { capable, hasFreeSlot } from './worker-checks.js';
 
@@ -18,6 +24,7 @@ function describeEnd(job: JobDocument): string {
     case 'COMPLETED':
       return 'It completed';
     case 'FAILED':
+      if (job.error?.code === 'INVALID_JOB') return 'It ended without running';
       return `It failed for good after ${plural(job.attempts + job.crashes, 'attempt')}`;
     default:
       if (job.cancelKind === 'expired') return 'It expired before it started';
@@ -30,6 +37,18 @@ function finishedReason(job: JobDocument): string | null {
   if (job.status === 'FAILED') return job.error?.message ?? null;
   return job.skipReason ?? job.cancelRequested?.reason ?? null;
 }
+
+/** Before the next worker that finds it ends it. */
+export const invalidJob: ExplainCheck = {
+  name: 'invalidJob',
+  passed: 'Its stored document fits.',
+  explain({ job }) {
+    if (job?.invalid === undefined) return undefined;
+    return final(
+      `Its stored document is malformed, so it never runs: ${job.invalid.reason}. The worker that finds it ends it as FAILED.`,
+    );
+  },
+};
 
 export const lockExpired: ExplainCheck = {
   name: 'lockExpired',
@@ -84,11 +103,27 @@ export const held: ExplainCheck = {
   name: 'held',
   passed: 'It is not held.',
   explain({ job, now }) {
-    if (job?.status !== 'PENDING') return undefined;
+    if (job?.status !== 'PENDING' || job.waitingFor !== undefined) return undefined;
     const since = job.held === null ? '' : ` since ${formatMoment(job.held.at, now)}`;
     return blocked(
       `It is held${since}${formatReason(job.held?.reason)}; let it run again with: chronos jobs unhold ${job._id}.`,
     );
+  },
+};
+
+export const singleInstance: ExplainCheck = {
+  name: 'singleInstance',
+  passed: 'It does not wait for another run of a single-instance schedule.',
+  explain({ job, waitsFor, now }) {
+    if (job?.status !== 'PENDING' || job.waitingFor === undefined) return undefined;
+    const rule = `at most one run of '${job.waitingFor}' may be active (singleInstance)`;
+    if (waitsFor === null || isFinished(waitsFor.status) || waitsFor._id === job._id)
+      return blocked(
+        `It waited because ${rule}; a worker that defines it makes the job eligible with its next poll.`,
+      );
+    const since = formatMoment(runningSince(waitsFor), now);
+    const state = hasStarted(waitsFor) ? waitsFor.status : 'waiting to start';
+    return blocked(`It waits until ${waitsFor._id} ends (${state} since ${since}): ${rule}.`);
   },
 };
 

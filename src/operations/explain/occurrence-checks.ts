@@ -1,6 +1,6 @@
 import { occurrencesOf } from '../../domain/calendar/occurrences.js';
 import { toError } from '../../domain/errors.js';
-import { runningSince } from '../../domain/job/job.js';
+import { hasStarted, runningSince } from '../../domain/job/job.js';
 import { type ScheduleDocument, scheduleIdOf } from '../../domain/schedule/schedule.js';
 import {
   type Blocked,
@@ -34,7 +34,9 @@ export const skipped: ExplainCheck = {
     const previousRun =
       skip.activeId === null
         ? ''
-        : `: ${skip.activeId} was still running (for ${formatDuration(skip.runningFor ?? 0)})`;
+        : skip.runningFor === null
+          ? `: ${skip.activeId} was waiting to start`
+          : `: ${skip.activeId} was still running (for ${formatDuration(skip.runningFor)})`;
     return final(
       `Its occurrence was skipped at ${formatMoment(skip.since, now)} (${skip.reason})${previousRun}.`,
       skip.since,
@@ -91,14 +93,14 @@ export const runningElsewhere: ExplainCheck = {
     // An active run does not block a later occurrence: it may have ended by then.
     const isDue = isPlanned || (occurrence !== null && occurrence <= now);
     if (overlap === 'allow' || !isDue) return undefined;
-    const since = runningSince(active);
+    const state = hasStarted(active) ? active.status : 'waiting to start';
     const next = isPlanned
       ? 'it starts when that run ends'
       : overlap === 'skip'
         ? 'it is skipped unless that run ends before a worker checks the schedule'
         : 'it waits for that run';
     return blocked(
-      `The previous run, ${active._id}, has been ${active.status} since ${formatMoment(since, now)}, and runs of '${schedule._id}' must not overlap: ${next}.`,
+      `The previous run, ${active._id}, has been ${state} since ${formatMoment(runningSince(active), now)}, and runs of '${schedule._id}' must not overlap: ${next}.`,
     );
   },
 };

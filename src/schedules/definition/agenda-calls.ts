@@ -1,4 +1,5 @@
 import { ChronosError } from '../../domain/errors.js';
+import { isDateObject, isList, tryOr } from '../../domain/language.js';
 
 // `define` and `schedule` exist in Agenda, too, with other arguments. Calls that are written for Agenda fail at once, with
 // the call that does the same here. Only what cannot be meant for Chronos is recognized.
@@ -44,10 +45,11 @@ export function assertNotAgendaDefine(args: readonly unknown[]): void {
 
 /** Agenda: `schedule(when, name, data)`, where `name` may be a list. */
 export function assertNotAgendaSchedule(when: unknown, name: unknown): void {
-  const isTime = when instanceof Date || (typeof when === 'string' && READS_LIKE_A_TIME.test(when.trim()));
-  if (!isTime || (typeof name !== 'string' && !Array.isArray(name))) return;
-  const taskType = typeof name === 'string' ? name : String(name[0]);
-  const [given, option] = when instanceof Date ? ['date', '{ at: date }'] : [`'${when}'`, toOption(when)];
+  const isDate = isDateObject(when);
+  const isTime = isDate || (typeof when === 'string' && READS_LIKE_A_TIME.test(when.trim()));
+  if (!isTime || (typeof name !== 'string' && !isList(name))) return;
+  const taskType = typeof name === 'string' ? name : tryOr(() => String(name[0]), 'task');
+  const [given, option] = isDate ? ['date', '{ at: date }'] : [`'${when}'`, toOption(when)];
   throw new ChronosError(
     'INVALID_ARGUMENT',
     `schedule(${given}, '${taskType}') is how Agenda runs a job later. In Chronos: scheduler.dispatch('${taskType}', payload, ${option})`,

@@ -24,6 +24,7 @@ export class BuilderState {
       payload,
       options: {},
       overridable: [],
+      singleInstance: false,
       lease: undefined,
       handlerRetries: undefined,
       dependsOn: [],

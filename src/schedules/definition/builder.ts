@@ -20,8 +20,9 @@ import { nextRuns, occurrencesOf } from '../../domain/calendar/occurrences.js';
 import type { Duration } from '../../domain/duration.js';
 import { ChronosError } from '../../domain/errors.js';
 import { type Instant, parseInstant } from '../../domain/instant.js';
+import { isList } from '../../domain/language.js';
 import type { Misfire, Overlap } from '../../domain/schedule/schedule.js';
-import { integer, parse } from '../../domain/validation.js';
+import { copyOptions, integer, parse, readable } from '../../domain/validation.js';
 import { bindDraft, type BoundDraft, type DispatchFunction, Draft } from '../../jobs/draft.js';
 import type { JobHandle } from '../../jobs/job-handle.js';
 import type { AnyPayloads } from '../../jobs/task-types.js';
@@ -161,7 +162,7 @@ export class ScheduleBuilder<A> {
   /** Days without a run: `'2026-12-24'`, or `'12-25'` for every year. Repeated calls add days. */
   except(...dates: (string | readonly string[])[]): this {
     const { except = [] } = this.#state.mutable('except()').options;
-    return this.#set('except', [...except, ...dates.flat()]);
+    return this.#set('except', [...except, ...flatten(dates, 'except()')]);
   }
 
   timezone(timezone: string): this {
@@ -221,7 +222,7 @@ export class ScheduleBuilder<A> {
     return this;
   }
 
-  /** How long one run may take, over all its attempts. */
+  /** How long one run may take, over all its attempts. An occurrence that has not started by then ends `expired`. */
   maxRunningTime(maxRunningTime: Duration): this {
     return this.#set('maxRunningTime', maxRunningTime);
   }
@@ -231,9 +232,14 @@ export class ScheduleBuilder<A> {
     return this.#set('expiresIn', expiresIn);
   }
 
-  /** The default: occurrences are skipped while an earlier run is not finished. `false` lets runs overlap. */
+  /**
+   * At most one run at a time, however it was created: an occurrence is skipped while another run is not finished, and a
+   * dispatched or triggered run waits. Without this call only occurrences are skipped. `false` lets runs overlap.
+   */
   singleInstance(single = true): this {
-    return this.overlap(single ? 'skip' : 'allow');
+    this.overlap(single ? 'skip' : 'allow');
+    this.#state.mutable('singleInstance()').singleInstance = single;
+    return this;
   }
 
   overlap(overlap: Overlap): this {
@@ -241,7 +247,11 @@ export class ScheduleBuilder<A> {
   }
 
   onMisfire(policy: Misfire['policy'], limits: Omit<MisfireOptions, 'policy'> = {}): this {
-    return this.#set('misfire', { ...limits, policy }, 'onMisfire()');
+    return this.#set(
+      'misfire',
+      { ...copyOptions(limits, 'the limits of onMisfire()', 'INVALID_SCHEDULE'), policy },
+      'onMisfire()',
+    );
   }
 
   enabled(enabled = true): this {
@@ -254,12 +264,12 @@ export class ScheduleBuilder<A> {
 
   /** Runs only if the Scheduler's `environment` is one of these. An empty list means everywhere. */
   environments(...environments: (string | readonly string[])[]): this {
-    return this.#set('environments', environments.flat());
+    return this.#set('environments', flatten(environments, 'environments()'));
   }
 
   /** A pass runs it after these definitions, which may be defined later. */
   dependsOn(...names: (string | readonly string[])[]): this {
-    this.#state.mutable('dependsOn()').dependsOn.push(...names.flat());
+    this.#state.mutable('dependsOn()').dependsOn.push(...flatten(names, 'dependsOn()'));
     return this;
   }
 
@@ -367,4 +377,19 @@ export class ScheduleBuilder<A> {
       });
     }
   }
+}
+
+const MAX_LISTED = 1000;
+
+/** Texts and lists of texts as one list; the entries are not checked. */
+function flatten<T>(values: readonly (T | readonly T[])[], where: string): T[] {
+  const entriesOf = (value: T | readonly T[]): readonly T[] => {
+    if (!isList(value)) return [value as T];
+    if (value.length <= MAX_LISTED) return [...(value as readonly T[])];
+    throw new ChronosError(
+      'INVALID_SCHEDULE',
+      `${where} takes lists with at most ${MAX_LISTED} entries, got one with ${value.length}`,
+    );
+  };
+  return readable(() => values.flatMap(entriesOf), `an argument of ${where}`, 'INVALID_SCHEDULE');
 }

@@ -9,7 +9,7 @@ import { findMissingHandler, handlerTaskType, registerHandler } from './handler-
 
 export type DefinitionRegistryOptions = Pick<
   ResolvedOptions,
-  'timezone' | 'symbols' | 'environment' | 'maxPayloadBytes' | 'clock'
+  'timezone' | 'symbols' | 'environment' | 'maxPayloadBytes' | 'shellInheritEnv' | 'clock'
 >;
 
 /** A ScheduleBuilder. Its class imports this file. */
@@ -59,11 +59,12 @@ export class DefinitionRegistry {
     const { payload, queue, priority, maxRunningTime, expiresIn } = schedule;
     const isServed = this.#isForThisEnvironment(definition);
     this.setName(builder, name);
-    if (isServed) registerHandler(this.#handlers, name, task);
+    if (isServed) registerHandler(this.#handlers, name, task, this.#options);
     this.#handlers.define(name, {
       options,
       hooks,
       isServed,
+      isSingleInstance: schedule.singleInstance,
       defaults: { payload, queue, priority, maxRunningTime, expiresIn },
       handledBy: handlerTaskType(task),
     });
@@ -85,7 +86,7 @@ export class DefinitionRegistry {
     return executionOrder(this.all());
   }
 
-  /** All definitions. Throws if one of them applies to this environment and has no handler. */
+  /** All definitions. Throws if one of them is enabled, applies to this environment and has no handler. */
   runnable(): Definition[] {
     const definitions = this.all();
     for (const definition of definitions) {
@@ -143,7 +144,7 @@ export class DefinitionRegistry {
   }
 
   #findMissingHandler(definition: Definition): ChronosError | undefined {
-    if (!this.#isForThisEnvironment(definition)) return undefined;
+    if (!definition.schedule.enabled || !this.#isForThisEnvironment(definition)) return undefined;
     return findMissingHandler(this.#handlers, definition.name, definition.task);
   }
 }

@@ -23,6 +23,8 @@ export interface DefinitionInput {
   options: ScheduleOptions;
   /** Fields of `options.cron` that a constraint may replace. */
   overridable: readonly CronField[];
+  /** `singleInstance()` was called: it applies to dispatched and triggered runs, too. */
+  singleInstance: boolean;
   lease: Duration | undefined;
   /** `options.retries` together with the functions, which are not stored. */
   handlerRetries: HandlerRetryOptions | undefined;
@@ -65,10 +67,18 @@ export function buildDefinition(input: DefinitionInput, context: DefinitionConte
   }
   const schedule: ScheduleDefinition = {
     ...resolveSchedule(input.options, context, where, input.overridable),
+    singleInstance: input.singleInstance,
     taskType: name,
     payload: checkedPayload(`the payload of ${where}`, input.payload ?? null, context.maxPayloadBytes),
   };
-  assertHasOccurrences(where, schedule.rule, context.now);
+  if (schedule.singleInstance && schedule.overlap === 'allow') {
+    throw new ChronosError(
+      'INVALID_SCHEDULE',
+      `${where}: singleInstance() and overlap('allow') contradict each other: call only one of them`,
+    );
+  }
+  // A disabled definition is skipped before its rule is evaluated: a mistake in it must not stop the others.
+  if (schedule.enabled) assertHasOccurrences(where, schedule.rule, context.now);
   const { handlerRetries: retries, lease } = input;
   const { timeout } = input.options;
   return Object.freeze({

@@ -1,11 +1,13 @@
+import type { ResolvedOptions } from '../../config/options.js';
 import { inheritedEnvironment } from '../../config/process-env.js';
 import { didYouMean } from '../../domain/did-you-mean.js';
 import { ChronosError } from '../../domain/errors.js';
 import { assertCommandName, assertTaskType } from '../../domain/identifiers.js';
+import { tryOr } from '../../domain/language.js';
 import { jsonText } from '../../domain/text.js';
 import type { ShellCommand } from '../../handlers/built-in/process-group.js';
 import { parseShellPayload, runShell } from '../../handlers/built-in/shell.js';
-import { isHandlerClass, taskTypeOf } from '../../handlers/handler-function.js';
+import { hasMethod, isHandlerClass, taskTypeOf } from '../../handlers/handler-function.js';
 import type { HandlerRegistry } from '../../handlers/handler-registry.js';
 import type { JobContext } from '../../domain/job/handler.js';
 
@@ -50,11 +52,11 @@ export function sourceForDefine(
 ): { task: HandlerSource; payload: unknown } {
   if (typeof handler === 'function') {
     // A function without a name is identified by its code.
-    const label = isHandlerClass(handler) ? taskTypeOf(handler) : handler.name;
+    const label = isHandlerClass(handler) ? taskTypeOf(handler) : tryOr(() => handler.name, '');
     return { task: label === '' ? closure(handler) : { kind: 'handler', label, handler }, payload };
   }
   if (typeof handler === 'object' && handler !== null) {
-    if (typeof (handler as { handle?: unknown }).handle !== 'function') {
+    if (!hasMethod(handler, 'handle')) {
       throw new ChronosError(
         'HANDLER_INVALID',
         'define(): an object must have a method handle(payload, job)',
@@ -87,11 +89,18 @@ export function handlerTaskType(task: HandlerSource): string | undefined {
 }
 
 /** Registers the handler that is part of the definition, if there is one. */
-export function registerHandler(registry: HandlerRegistry, name: string, task: HandlerSource): void {
+export function registerHandler(
+  registry: HandlerRegistry,
+  name: string,
+  task: HandlerSource,
+  { shellInheritEnv }: Pick<ResolvedOptions, 'shellInheritEnv'>,
+): void {
   if (task.kind === 'handler' || task.kind === 'closure') registry.register(name, task.handler);
   if (task.kind === 'shell') {
     const { command } = task;
-    registry.register(name, (_: unknown, job: JobContext) => runShell(command, job, inheritedEnvironment()));
+    registry.register(name, (_: unknown, job: JobContext) =>
+      runShell(command, job, inheritedEnvironment(shellInheritEnv)),
+    );
   }
 }
 

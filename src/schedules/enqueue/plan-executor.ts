@@ -66,6 +66,14 @@ export class PlanExecutor {
     }
   }
 
+  /** Inserts the job of a run that is not planned. Throws if it cannot be inserted. */
+  async insertRun(schedule: ScheduleDocument, run: PendingRun, now: Date): Promise<void> {
+    const [result] = await this.#deps.store.enqueueMany([createOccurrenceJob(schedule, run, now)]);
+    if (result === undefined || 'error' in result)
+      throw result?.error ?? new Error(`no result for ${run.id}`);
+    this.#deps.engine.wake();
+  }
+
   async removeRun(schedule: ScheduleDocument, runId: string): Promise<void> {
     await this.#removePending('run', [[schedule._id, runId]]);
   }
@@ -153,6 +161,23 @@ export function createOccurrenceJob(
     userId,
     nonce: randomUUID(),
   });
-  if (schedule.expiresIn != null) job.expiresAt = new Date(nextRunAt.getTime() + schedule.expiresIn);
+  const expiry = expiresAt(schedule, { id, nextRunAt, now });
+  if (expiry !== undefined) job.expiresAt = expiry;
   return job;
+}
+
+/**
+ * An occurrence that has not started after `maxRunningTime` never starts: otherwise it would block its schedule as long as
+ * no worker serves its queue. One that is created late, after an outage or another run, has this time from then on. A
+ * triggered run waits as long as it must.
+ */
+function expiresAt(
+  { expiresIn, maxRunningTime }: ScheduleDocument,
+  { id, nextRunAt, now }: { id: string; nextRunAt: Date; now: Date },
+): Date | undefined {
+  const limits: number[] = [];
+  if (expiresIn != null) limits.push(nextRunAt.getTime() + expiresIn);
+  if (maxRunningTime !== null && id.includes('@'))
+    limits.push(Math.max(nextRunAt.getTime(), now.getTime()) + maxRunningTime);
+  return limits.length === 0 ? undefined : new Date(Math.min(...limits));
 }

@@ -9,8 +9,8 @@ import type { ChangeBatch } from '../../store/change-stream.js';
 import type { ScheduleScope } from '../../store/schedules/due.js';
 import type { Store } from '../../store/store.js';
 import type { ChangeListener, ChangeSubscriber } from '../../worker/change-listener.js';
-import { findMalformation } from '../stored/stored-schedule-check.js';
 import type { DefinitionSync } from './definition-sync.js';
+import type { MalformedSchedules } from './malformed-schedules.js';
 import type { PlanExecutor } from './plan-executor.js';
 import { type PlanningLock, PLANNING_LOCK_MS } from './planning-lock.js';
 import type { PlannedSchedule, SchedulePlanner } from './schedule-planner.js';
@@ -20,16 +20,27 @@ const BATCH = 500;
 const EXECUTE_PENDING_AFTER_MS = 2000;
 /** How long a malformed or unplannable schedule is left out, unless any schedule changes. */
 const QUARANTINE_MS = 60_000;
+const UNSELECTABLE_CHECK_MS = 600_000;
+/** The first check is as long after the start: workers that start together must have sent their first heartbeats. */
+const UNSERVED_CHECK_MS = 60_000;
 
 export interface ScheduleEnqueuerDeps {
   clock: Clock;
   events: EventBus;
   random: () => number;
-  store: Pick<Store, 'findDueSchedules' | 'findPendingSchedules' | 'findSchedules' | 'nextScheduleAt'>;
+  store: Pick<
+    Store,
+    | 'findDueSchedules'
+    | 'findPendingSchedules'
+    | 'findSchedules'
+    | 'findUnselectableSchedules'
+    | 'nextScheduleAt'
+  >;
   options: Pick<ResolvedOptions, 'environment' | 'pollInterval'>;
   planner: SchedulePlanner;
   executor: PlanExecutor;
   definitionSync: DefinitionSync;
+  malformed: MalformedSchedules;
   planningLock: PlanningLock;
   changes: Pick<ChangeListener, 'intervalMultiplier'>;
 }
@@ -59,17 +70,20 @@ export class ScheduleEnqueuer extends PeriodicService implements ChangeSubscribe
   readonly #deps: ScheduleEnqueuerDeps;
   /** Ids of malformed and unplannable schedules, and until when (monotonic) they are left out. */
   readonly #quarantined = new Map<string, number>();
-  /** Already reported. */
-  readonly #malformed = new Set<string>();
   /** Schedules with a run that waits for an earlier one to end. */
   readonly #withWaitingRuns = new Set<string>();
   readonly #toCheck = new Set<string>();
   /** Where the next batch of pending schedules begins. */
   #pendingAfter = '';
+  /** Monotonic. */
+  #checkUnselectableAt = -Infinity;
+  /** Monotonic. */
+  #checkUnservedAt: number;
 
   constructor(deps: ScheduleEnqueuerDeps) {
     super(deps.clock, deps.events);
     this.#deps = deps;
+    this.#checkUnservedAt = deps.clock.monotonic() + UNSERVED_CHECK_MS;
   }
 
   onChanges({ schedules }: Pick<ChangeBatch, 'schedules'>): void {
@@ -92,9 +106,10 @@ export class ScheduleEnqueuer extends PeriodicService implements ChangeSubscribe
   }
 
   /** Called for every job that ended in this process. */
-  runEnded(jobId: string): void {
-    const scheduleId = scheduleIdOf(jobId);
-    if (scheduleId !== undefined && this.#withWaitingRuns.has(scheduleId)) this.checkSchedule(scheduleId);
+  runEnded(jobId: string, taskType: string): void {
+    // A dispatched run of a definition, whose name is its task type, may be the current one.
+    const scheduleId = scheduleIdOf(jobId) ?? taskType;
+    if (this.#withWaitingRuns.has(scheduleId)) this.checkSchedule(scheduleId);
   }
 
   override async stop(): Promise<void> {
@@ -104,8 +119,12 @@ export class ScheduleEnqueuer extends PeriodicService implements ChangeSubscribe
 
   async runOnce(): Promise<number> {
     await this.#deps.definitionSync.registerNew();
+    await this.#reportUnserved();
     let { next } = await this.#round(this.#scope);
-    while (next === 'now' && !this.stopping) ({ next } = await this.#round(this.#scope));
+    while (next === 'now' && !this.stopping) {
+      this.recordStep();
+      ({ next } = await this.#round(this.#scope));
+    }
     if (next === 'now') return 0;
     const delay = next === null ? Infinity : Math.max(0, next.getTime() - this.clock.now().getTime());
     return Math.min(this.#interval, delay);
@@ -124,11 +143,12 @@ export class ScheduleEnqueuer extends PeriodicService implements ChangeSubscribe
   }
 
   async #round(scope: ScheduleScope, { needsLock } = { needsLock: true }): Promise<Round> {
-    const { planner, executor, planningLock } = this.#deps;
+    const { planner, executor, planningLock, malformed } = this.#deps;
+    await this.#disableUnselectable();
     const now = this.clock.now();
     const { shared, toCheck, nextDueAt, isFull } = await this.#find(scope, now);
     const mayPlanShared = !needsLock || shared.length === 0 || (await planningLock.tryAcquire(scope));
-    const valid = this.#validOnly([...shared, ...toCheck]);
+    const valid = await malformed.removeFrom([...shared, ...toCheck], ({ _id }) => this.#quarantine(_id));
     const schedules = mayPlanShared ? valid : valid.filter((schedule) => toCheck.includes(schedule));
     const { stored, conflicts, unplannable } = await planner.decide(schedules, now);
     for (const id of unplannable) this.#quarantine(id);
@@ -189,20 +209,20 @@ export class ScheduleEnqueuer extends PeriodicService implements ChangeSubscribe
     };
   }
 
-  #validOnly(schedules: readonly ScheduleDocument[]): ScheduleDocument[] {
-    return schedules.filter((schedule) => {
-      const reason = findMalformation(schedule);
-      if (reason === undefined) {
-        this.#malformed.delete(schedule._id);
-        return true;
-      }
-      this.#quarantine(schedule._id);
-      if (!this.#malformed.has(schedule._id)) {
-        const count = this.#malformed.add(schedule._id).size;
-        this.events.emit('schedule:invalid', { scheduleId: schedule._id, reason, count });
-      }
-      return false;
-    });
+  /** Finds malformed schedules that the other queries never return: nothing else would report them. */
+  async #disableUnselectable(): Promise<void> {
+    const { clock } = this;
+    if (clock.monotonic() < this.#checkUnselectableAt) return;
+    this.#checkUnselectableAt = clock.monotonic() + UNSELECTABLE_CHECK_MS;
+    const { store, malformed } = this.#deps;
+    for (const schedule of await store.findUnselectableSchedules(BATCH)) await malformed.disable(schedule);
+  }
+
+  async #reportUnserved(): Promise<void> {
+    const now = this.clock.monotonic();
+    if (now < this.#checkUnservedAt) return;
+    this.#checkUnservedAt = now + UNSERVED_CHECK_MS;
+    await this.#deps.definitionSync.reportUnserved();
   }
 
   #quarantine(scheduleId: string): void {

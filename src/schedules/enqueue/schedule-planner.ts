@@ -1,17 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { type Occurrences, occurrencesOf } from '../../domain/calendar/occurrences.js';
-import { ChronosError, toError } from '../../domain/errors.js';
-import { isFinished, runningSince } from '../../domain/job/job.js';
+import { toError } from '../../domain/errors.js';
+import { hasStarted, isFinished, runningSince } from '../../domain/job/job.js';
 import { runnableNow } from '../../domain/schedule/overlap.js';
 import { type ActiveRun, skipsOf } from '../../domain/schedule/pending.js';
 import { plan, type Plan } from '../../domain/schedule/plan.js';
 import type { ScheduleDocument } from '../../domain/schedule/schedule.js';
 import type { EventBus } from '../../runtime/event-bus.js';
 import type { RunState } from '../../store/jobs/find.js';
+import { isResultUnknown } from '../../store/mongo-errors.js';
 import type { Store } from '../../store/store.js';
 
 export interface SchedulePlannerDeps {
-  store: Pick<Store, 'storeDecisions' | 'findRunStates' | 'changeSchedule'>;
+  store: Pick<Store, 'storeDecisions' | 'findRunStates' | 'disableSchedule'>;
   events: EventBus;
 }
 
@@ -25,7 +26,7 @@ export interface StoredPlans {
   stored: PlannedSchedule[];
   /** How many plans were not stored because another process changed the schedule first. */
   conflicts: number;
-  /** Ids of schedules that this process cannot plan, or whose plan MongoDB rejects. */
+  /** Ids of schedules whose plan MongoDB rejects, or that cannot be planned and not be disabled either. */
   unplannable: string[];
 }
 
@@ -50,6 +51,7 @@ export class SchedulePlanner {
         const made = plan(schedule, activeOccurrences(schedule), active, now);
         if (isStale || changesSomething(schedule, made)) planned.push({ schedule, plan: made });
       } catch (thrown) {
+        // Planning is pure: whatever it throws, every process would throw for this document.
         if (!(await this.#disable(schedule, toError(thrown), now))) failed.push(schedule._id);
       }
     }
@@ -72,22 +74,18 @@ export class SchedulePlanner {
     };
   }
 
-  /**
-   * Disables a schedule whose rule is invalid, until the schedule is changed. Returns false for any other error: it may
-   * concern only this process (such as an unknown time zone), and others may still run the schedule.
-   */
-  async #disable(schedule: ScheduleDocument, error: Error, now: Date): Promise<boolean> {
+  /** Disables a schedule whose rule is invalid, until the schedule is changed. False if MongoDB rejects the write. */
+  async #disable(schedule: ScheduleDocument, { message: reason }: Error, now: Date): Promise<boolean> {
     const { store, events } = this.#deps;
-    if (!(error instanceof ChronosError)) {
-      events.reportError('plan schedule', error, { subject: schedule._id });
+    try {
+      if (await store.disableSchedule(schedule, reason, now))
+        events.emit('schedule:disabled', { scheduleId: schedule._id, reason });
+      return true;
+    } catch (thrown) {
+      if (isResultUnknown(thrown)) throw thrown;
+      events.reportError('disable schedule', toError(thrown), { subject: schedule._id });
       return false;
     }
-    const disabledReason = error.message;
-    const fields = { isActive: false, disabledReason, decision: randomUUID(), updatedAt: now };
-    if (await store.changeSchedule(schedule, fields)) {
-      events.emit('schedule:disabled', { scheduleId: schedule._id, reason: disabledReason });
-    }
-    return true;
   }
 }
 
@@ -149,7 +147,8 @@ function activeRun(
   if (run === undefined) {
     // Without a job, the run is still pending, or it finished long ago and its job was pruned.
     const entry = pending.find(({ kind, id }) => kind === 'run' && id === active);
-    return entry === undefined ? null : { id: active, since: entry.since };
+    return entry === undefined ? null : { id: active, since: entry.since, hasStarted: false };
   }
-  return isFinished(run.status) ? null : { id: active, since: runningSince(run) };
+  if (isFinished(run.status)) return null;
+  return { id: active, since: runningSince(run), hasStarted: hasStarted(run) };
 }

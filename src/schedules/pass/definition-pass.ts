@@ -1,8 +1,14 @@
 import { DEFAULT_QUEUE, type ResolvedOptions } from '../../config/options.js';
-import { occurrencesWithin } from '../../domain/calendar/occurrences.js';
+import { lastInMinute } from '../../domain/calendar/occurrences.js';
 import type { Clock } from '../../domain/clock.js';
 import { toError } from '../../domain/errors.js';
-import { type JobDocument, type JobStatus, LOCKED_STATUSES, runningSince } from '../../domain/job/job.js';
+import {
+  type JobDocument,
+  type JobStatus,
+  hasStarted,
+  LOCKED_STATUSES,
+  runningSince,
+} from '../../domain/job/job.js';
 import { runnableNow } from '../../domain/schedule/overlap.js';
 import { pendingSkip, runsOf, singleOccurrence, skipsOf } from '../../domain/schedule/pending.js';
 import { type Plan, planTrigger } from '../../domain/schedule/plan.js';
@@ -141,7 +147,8 @@ export class DefinitionPass {
   async #explainWaiting(schedule: ScheduleDocument, now: Date): Promise<PassEntry> {
     const { active } = await loadSnapshot(this.#deps.store, schedule);
     if (active === null || schedule.overlap !== 'skip') return waitingEntry(schedule._id);
-    return stillRunningEntry(schedule._id, now.getTime() - active.since.getTime(), active.id);
+    const runningFor = active.hasStarted ? now.getTime() - active.since.getTime() : null;
+    return stillRunningEntry(schedule._id, runningFor, active.id);
   }
 
   async #execute(definition: Definition, planned: PlannedSchedule, now: Date): Promise<PassEntry[]> {
@@ -200,9 +207,6 @@ export class DefinitionPass {
 
 // A pass for an instant other than now.
 
-/** System cron runs a pass every minute, so a pass covers one minute. */
-const TICK_MS = 60_000;
-
 /** The entry for the occurrence that is due at the instant, if it already has a job. */
 export async function existingEntryAt(
   store: Pick<Store, 'findJob'>,
@@ -210,18 +214,18 @@ export async function existingEntryAt(
   at: Date,
   now: Date,
 ): Promise<PassEntry | undefined> {
-  const due = dueAt(schedule, at);
+  const due = lastInMinute(activeOccurrences(schedule), at);
   const job = due && (await store.findJob(occurrenceId(schedule._id, due)));
   if (due === undefined || job == null) return undefined;
   const isLocked = (LOCKED_STATUSES as readonly JobStatus[]).includes(job.status);
   if (!isLocked) return existingJobEntry(schedule._id, job._id, due);
-  const runningFor = now.getTime() - runningSince(job).getTime();
+  const runningFor = hasStarted(job) ? now.getTime() - runningSince(job).getTime() : null;
   return stillRunningEntry(schedule._id, runningFor, job._id, due);
 }
 
 /** Applies the overlap policy to the occurrence that is due at the instant. Undefined if there is none. */
 export function planAt({ schedule, active }: ScheduleSnapshot, at: Date): Plan | undefined {
-  const due = dueAt(schedule, at);
+  const due = lastInMinute(activeOccurrences(schedule), at);
   if (due === undefined) return undefined;
   const id = occurrenceId(schedule._id, due);
   const triggered = planTrigger(schedule, id, active, due);
@@ -229,10 +233,4 @@ export function planAt({ schedule, active }: ScheduleSnapshot, at: Date): Plan |
   const { nextRunAt, lastRunAt, runs, pending } = schedule;
   const skip = pendingSkip(id, { ...singleOccurrence(due), reason: 'overlap' }, active, at);
   return { nextRunAt, lastRunAt, runs, pending: [...pending, skip], active: schedule.active, cancel: null };
-}
-
-/** The last occurrence in the minute that ends with the instant. */
-function dueAt(schedule: ScheduleDocument, at: Date): Date | undefined {
-  const first = new Date(at.getTime() - TICK_MS + 1);
-  return [...occurrencesWithin(activeOccurrences(schedule), first, at)].at(-1);
 }

@@ -59,20 +59,22 @@ export function existingJobEntry(name: string, jobId: string, scheduledFor: Date
   return entry(name, 'skipped', 'its job already exists', jobId, scheduledFor);
 }
 
-/** `runningFor` in milliseconds. */
+/** `runningFor` in milliseconds; null if the run in the way has not started. */
 export function stillRunningEntry(
   name: string,
-  runningFor: number,
+  runningFor: number | null,
   jobId: string,
   scheduledFor: Date | null = null,
 ): PassEntry {
-  const seconds = Math.max(0, Math.round(runningFor / 1000));
-  const reason = `single-instance job '${name}' is already running (for ${seconds} s)`;
+  const reason =
+    runningFor === null
+      ? `the previous run of '${name}' is waiting to start`
+      : `single-instance job '${name}' is already running (for ${Math.max(0, Math.round(runningFor / 1000))} s)`;
   return entry(name, 'skipped', reason, jobId, scheduledFor);
 }
 
 export function skipEntry(name: string, { id, at, reason, runningFor }: PendingSkip): PassEntry {
   return reason === 'overlap'
-    ? stillRunningEntry(name, runningFor ?? 0, id, at)
+    ? stillRunningEntry(name, runningFor, id, at)
     : entry(name, 'skipped', reason, id, at);
 }

@@ -21,7 +21,7 @@ export async function previewPass(
     const known = await store.findSchedule(name);
     // A pass does not register a definition again that this process has registered.
     const isRegistered = known !== null && definitionSync.isRegistered(name);
-    const stored = isRegistered ? known : asRegistered(definition, known, now);
+    const stored = isRegistered ? known : asRegistered(definition, known, now, at === undefined);
     const reason =
       skippedHere(definition, options.environment) ??
       skippedInactive(stored) ??
@@ -37,8 +37,9 @@ function asRegistered(
   { name, schedule, hash }: Definition,
   known: ScheduleDocument | null,
   now: Date,
+  includeCurrentMinute: boolean,
 ): ScheduleDocument {
-  if (known === null) return newSchedule(name, 'code', schedule, hash, now);
+  if (known === null) return newSchedule(name, 'code', schedule, hash, now, { includeCurrentMinute });
   return isCurrent(known, hash) ? known : { ...known, ...applyDefinition(known, schedule, hash, now) };
 }
 

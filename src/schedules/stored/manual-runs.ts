@@ -3,6 +3,7 @@ import type { ResolvedOptions } from '../../config/options.js';
 import { occurrencesOf, occurrencesWithin } from '../../domain/calendar/occurrences.js';
 import type { Clock } from '../../domain/clock.js';
 import { ChronosError } from '../../domain/errors.js';
+import { assertScheduleId } from '../../domain/identifiers.js';
 import { type Instant, parseInstant } from '../../domain/instant.js';
 import { pendingRun, runsOf } from '../../domain/schedule/pending.js';
 import { planBackfill, planTrigger } from '../../domain/schedule/plan.js';
@@ -19,10 +20,14 @@ const MAX_PREVIEWED = 20_000;
 /** Occurrences per piece of a preview. Far below MAX_BACKFILLED: if the rule changes, a piece may contain more of them. */
 const PIECE_SIZE = 200;
 
-/** `jobId` is the new job, which may wait for the active run to end; with the reason `running`, the run in the way. */
+/**
+ * `jobId` is the new job, which may wait for the active run to end; otherwise the run in the way, which is running or
+ * waiting to start.
+ */
 export type TriggerResult =
   | { triggered: true; jobId: string }
   | { triggered: false; reason: 'running'; jobId: string; runningFor: number }
+  | { triggered: false; reason: 'waiting'; jobId: string }
   | { triggered: false; reason: 'notFound' };
 
 /** What `backfill()` found in its period. */
@@ -57,19 +62,26 @@ export class ManualRuns {
 
   /** Adds one run now, even while the schedule is paused. Its overlap policy applies. */
   async trigger(id: string): Promise<TriggerResult> {
-    const { store, clock } = this.#deps;
+    assertScheduleId(id);
+    const { store, clock, executor } = this.#deps;
     return retryOnConflict(`the schedule '${id}'`, async (): Promise<TriggerResult | undefined> => {
       const found = await findValidSchedule(store, id);
       if (found === null) return { triggered: false, reason: 'notFound' };
-      const { schedule, active } = await loadSnapshot(store, found);
       const now = clock.now();
       const jobId = `${id}+${randomUUID()}`;
+      if (found.singleInstance) {
+        // Like a dispatched run: the worker that claims it lets it wait if another run is active.
+        await executor.insertRun(found, { kind: 'run', id: jobId, at: now, since: now }, now);
+        return { triggered: true, jobId };
+      }
+      const { schedule, active } = await loadSnapshot(store, found);
       const plan = planTrigger(schedule, jobId, active, now);
       if (plan === null) {
         // If no run is active, the first pending one is about to start.
-        const blocking = active ?? runsOf(schedule.pending)[0];
-        const runningFor = now.getTime() - (blocking?.since ?? now).getTime();
-        return { triggered: false, reason: 'running', jobId: blocking?.id ?? '', runningFor };
+        const blocking = active?.id ?? runsOf(schedule.pending)[0]?.id ?? '';
+        if (active?.hasStarted !== true) return { triggered: false, reason: 'waiting', jobId: blocking };
+        const runningFor = now.getTime() - active.since.getTime();
+        return { triggered: false, reason: 'running', jobId: blocking, runningFor };
       }
       return (await this.#execute({ schedule, plan }, now)) ? { triggered: true, jobId } : undefined;
     });
@@ -77,6 +89,7 @@ export class ManualRuns {
 
   /** Creates the missing jobs of past occurrences from one instant to another, both included. */
   async backfill(id: string, from: Instant, to: Instant): Promise<BackfillResult> {
+    assertScheduleId(id);
     const { clock, store, options } = this.#deps;
     const first = parseInstant(from, options.timezone, 'backfill() from');
     const last = parseInstant(to, options.timezone, 'backfill() to');
@@ -100,6 +113,7 @@ export class ManualRuns {
 
   /** What `backfill()` would do. */
   async previewBackfill(id: string, from: Instant, to: Instant): Promise<BackfillPreview> {
+    assertScheduleId(id);
     const { clock, store, options } = this.#deps;
     const first = parseInstant(from, options.timezone, 'previewBackfill() from');
     const last = parseInstant(to, options.timezone, 'previewBackfill() to');

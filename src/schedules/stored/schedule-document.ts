@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { occurrencesOf } from '../../domain/calendar/occurrences.js';
+import { lastInMinute, occurrencesOf } from '../../domain/calendar/occurrences.js';
 import { pendingSkip } from '../../domain/schedule/pending.js';
 import {
   canonicalJson,
@@ -8,14 +8,19 @@ import {
   type ScheduleDocument,
 } from '../../domain/schedule/schedule.js';
 
-/** A schedule as it is first stored. Its first occurrence is after now. */
+/**
+ * A schedule as it is first stored. Its first occurrence is after now; with `includeCurrentMinute` it is the last one in
+ * the minute that ends now, if there is one.
+ */
 export function newSchedule(
   id: string,
   owner: ScheduleDocument['owner'],
   definition: ScheduleDefinition,
   hash: string,
   now: Date,
+  { includeCurrentMinute = false } = {},
 ): ScheduleDocument {
+  const current = includeCurrentMinute ? currentOccurrence(definition, now) : undefined;
   return {
     _id: id,
     owner,
@@ -26,7 +31,7 @@ export function newSchedule(
     paused: null,
     disabledReason: null,
     anchor: now,
-    nextRunAt: firstAfter(definition, now, now),
+    nextRunAt: current ?? firstAfter(definition, now, now),
     lastRunAt: null,
     active: null,
     pending: [],
@@ -84,6 +89,13 @@ export function restartFrom(
   const until = new Date(now.getTime() + 1);
   const skip = pendingSkip(occurrenceId(_id, at), { at, until, count: null, reason }, null, now);
   return { nextRunAt, pending: [...pending, skip] };
+}
+
+/** An interval begins when the schedule is stored, so its first occurrence is one interval later. */
+function currentOccurrence({ rule, enabled }: ScheduleDefinition, now: Date): Date | undefined {
+  if (!enabled || rule === null || (rule.every !== undefined && rule.startsAt === undefined))
+    return undefined;
+  return lastInMinute(occurrencesOf(rule, now), now);
 }
 
 function firstAfter({ rule }: ScheduleDefinition, anchor: Date, now: Date): Date | null {

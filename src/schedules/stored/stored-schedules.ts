@@ -14,7 +14,7 @@ import { assertScheduleId } from '../../domain/identifiers.js';
 import { type Instant, parseInstant } from '../../domain/instant.js';
 import { waitingBehind } from '../../domain/schedule/pending.js';
 import { hashOf, type ScheduleDocument, type SkipDocument } from '../../domain/schedule/schedule.js';
-import { flag, parse } from '../../domain/validation.js';
+import { copyOptions, flag, parse } from '../../domain/validation.js';
 import { retryOnConflict } from '../../runtime/retry.js';
 import { newJobId } from '../../store/bson.js';
 import { readPage } from '../../store/pagination.js';
@@ -36,13 +36,18 @@ import {
   type SchedulePatch,
   type ScheduleUpsert,
 } from './schedule-input.js';
-import { findMalformation, findValidSchedule } from './stored-schedule-check.js';
+import { findValidSchedule, idText, type ShownSchedule, toShownSchedule } from './stored-schedule-check.js';
 
 /** A schedule as the application sees it. */
 export type StoredSchedule = Omit<ScheduleDocument, '_id' | 'hash' | 'decision' | 'pending'> & {
   readonly id: string;
   /** Runs that wait for the current one to end. */
   readonly waiting: number;
+  /**
+   * What is wrong with the stored document; null if it is valid. Only in lists, where fields that cannot be shown have a
+   * default instead. Workers disable such a schedule.
+   */
+  readonly invalid: string | null;
   /** The next `count` occurrences after `from` (default: now), even if the schedule is not active. */
   nextRuns(count: number, from?: Instant): Date[];
 };
@@ -76,8 +81,11 @@ export class StoredSchedules {
 
   async add(input: NewSchedule): Promise<string> {
     const { store, clock, enqueuer } = this.#deps;
-    assertObject(input, 'addSchedule()');
-    const { id = newJobId(), isActive = true, ...settings } = input;
+    const {
+      id = newJobId(),
+      isActive = true,
+      ...settings
+    } = copyOptions(input, 'the schedule for addSchedule()');
     const now = clock.now();
     const errors: Error[] = [];
     attempt(errors, () => assertScheduleId(id));
@@ -100,9 +108,10 @@ export class StoredSchedules {
   async upsert(input: ScheduleUpsert): Promise<UpsertResult> {
     const { store, clock, enqueuer } = this.#deps;
     const where = 'upsertSchedule()';
-    assertObject(input, where);
-    const { id, ...settings } = input;
-    assertUpsertable(input);
+    const upsert = copyOptions(input, `the schedule for ${where}`);
+    const { id, ...settings } = upsert;
+    assertUpsertable(upsert);
+    assertScheduleId(id);
     return retryOnConflict(`the schedule '${id}'`, async (): Promise<UpsertResult | undefined> => {
       const schedule = await findValidSchedule(store, id);
       if (schedule !== null) assertNotInCode(schedule);
@@ -122,8 +131,7 @@ export class StoredSchedules {
   }
 
   async update(id: string, patch: SchedulePatch): Promise<boolean> {
-    assertObject(patch, 'updateSchedule()');
-    const { isActive, ...changes } = withoutUndefined(patch);
+    const { isActive, ...changes } = withoutUndefined(copyOptions(patch, 'the patch for updateSchedule()'));
     if (isActive != null) parse(flag, isActive, 'isActive', 'INVALID_SCHEDULE');
     const hasChanges = Object.keys(changes).length > 0;
     if (hasChanges) {
@@ -150,19 +158,23 @@ export class StoredSchedules {
 
   async get(id: string): Promise<StoredSchedule | null> {
     const schedule = await findValidSchedule(this.#deps.store, id);
-    return schedule === null ? null : this.#view(schedule);
+    return schedule === null ? null : this.#view({ schedule, invalid: null });
   }
 
-  /** In the order of their ids. Malformed schedules are left out. */
+  /** In the order of their ids. Malformed schedules are marked: `invalid`. */
   async list(query: ScheduleQueryOptions = {}): Promise<Page<StoredSchedule>> {
     const { items, next } = await readPage(
       parseScheduleQuery(query),
       (one) => this.#deps.store.listSchedules(one),
-      ({ _id }) => ({ at: null, id: _id }),
+      (schedule) => ({ at: null, id: idText(schedule) }),
       ({ at }) => at === null,
     );
-    const valid = items.filter((schedule) => findMalformation(schedule) === undefined);
-    return { items: valid.map((schedule) => this.#view(schedule)), next };
+    // Ids of other types follow all strings; a cursor cannot continue after them.
+    const isLast = typeof items.at(-1)?._id !== 'string';
+    return {
+      items: items.map((document) => this.#view(toShownSchedule(document))),
+      next: isLast ? null : next,
+    };
   }
 
   /** Creates no more runs until `resume`; existing jobs still run. False if there is no such schedule. */
@@ -203,6 +215,7 @@ export class StoredSchedules {
     id: string,
     change: (schedule: ScheduleDocument, now: Date) => ScheduleChange | Promise<ScheduleChange>,
   ): Promise<boolean> {
+    assertScheduleId(id);
     const { store, clock, enqueuer } = this.#deps;
     return retryOnConflict(`the schedule '${id}'`, async () => {
       const schedule = await findValidSchedule(store, id);
@@ -213,13 +226,15 @@ export class StoredSchedules {
     });
   }
 
-  #view({ _id, hash: _hash, decision: _decision, pending, ...fields }: ScheduleDocument): StoredSchedule {
+  #view({ schedule, invalid }: ShownSchedule): StoredSchedule {
+    const { _id, hash: _hash, decision: _decision, pending, ...fields } = schedule;
     const { options, clock } = this.#deps;
     const now = clock.now();
     return {
       id: _id,
       ...fields,
       waiting: waitingBehind(fields.active, pending).length,
+      invalid,
       nextRuns(count, from) {
         const start = from === undefined ? now : parseInstant(from, options.timezone, 'nextRuns() from');
         const { rule, anchor, maxRuns, runs } = fields;
@@ -232,14 +247,6 @@ export class StoredSchedules {
 
 function toSkipView({ _id, scheduleId, expiresAt, ...fields }: SkipDocument): SkipView {
   return fields;
-}
-
-function assertObject(value: unknown, where: string): void {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return;
-  throw new ChronosError(
-    'INVALID_ARGUMENT',
-    `${where} takes an object, got ${value === null ? 'null' : typeof value}`,
-  );
 }
 
 function assertUpsertable({ id, ...rest }: object & { id?: unknown }): void {

@@ -1,4 +1,5 @@
 import type { mongo } from 'mongoose';
+import { ChronosError } from '../../domain/errors.js';
 import {
   type FinishedStatus,
   type Hold,
@@ -10,9 +11,11 @@ import {
 import { type JobState, jobState } from '../../domain/job/state.js';
 import { TRANSITIONS } from '../../domain/job/transitions.js';
 import { retryOnConflict } from '../../runtime/retry.js';
+import { isOutage } from '../mongo-errors.js';
 import type { Collections } from '../schema/collections.js';
-import { NO_LOCK } from './fence.js';
+import { LOCK_FIELDS } from './fence.js';
 import { STATE_PROJECTION } from './state-query.js';
+import { counterIs, readJob, readSomeFields, type StoredJob, toStoredId, toStoredIds } from './stored-job.js';
 
 /** The result of every change to one job. */
 export interface JobChange {
@@ -38,23 +41,43 @@ export async function cancel(
   now: Date,
 ): Promise<CancelResult> {
   const cancelRequested = { reason, at: now };
-  return retryOnConflict(`job '${jobId}'`, async (): Promise<CancelResult | undefined> => {
-    const filter = { _id: jobId, status: { $in: [...TRANSITIONS.cancel.from] } };
+  const tryOnce = async (): Promise<CancelResult | undefined> => {
+    const filter = { _id: toStoredId(jobId), status: { $in: [...TRANSITIONS.cancel.from] } };
     const waiting = await cancelMatching(c, filter, reason, now);
     if (waiting !== undefined) return waiting;
     const running = await c.jobs.updateOne(
-      { _id: jobId, status: 'RUNNING', cancelRequested: null },
+      { _id: toStoredId(jobId), status: 'RUNNING', cancelRequested: null },
       { $set: { cancelRequested } },
     );
     if (running.matchedCount === 1) return { result: 'requested', state: 'running' };
     const projection = { ...STATE_PROJECTION, cancelRequested: 1 } as const;
-    const job = await c.jobs.findOne({ _id: jobId }, { projection });
+    const found = await c.jobs.findOne({ _id: toStoredId(jobId) }, { projection });
+    const job = found === null ? null : readSomeFields(found);
     if (job === null) return { result: 'notFound', state: null };
     if (isFinished(job.status)) return { result: 'refused', state: jobState(job, now) };
     if (job.status === 'RUNNING' && job.cancelRequested !== null)
       return { result: 'requested', state: 'running' };
     return undefined;
-  });
+  };
+  return explainInvalid(c, jobId, () => retryOnConflict(`job '${jobId}'`, tryOnce));
+}
+
+/** MongoDB rejects some changes of a job whose document does not fit: says what is wrong with it. */
+async function explainInvalid<T>(c: Collections, jobId: string, change: () => Promise<T>): Promise<T> {
+  try {
+    return await change();
+  } catch (error) {
+    if (error instanceof ChronosError || isOutage(error)) throw error;
+    const found = await c.jobs.findOne({ _id: toStoredId(jobId) });
+    const invalid = found === null ? undefined : readJob(found).invalid;
+    if (invalid === undefined) throw error;
+    throw new ChronosError(
+      'INVALID_JOB',
+      `job '${jobId}' cannot be changed, because its stored document is malformed: ${invalid.reason}. ` +
+        'The worker that finds it due ends it as FAILED; until then, correct or delete the document in the database',
+      { cause: error },
+    );
+  }
 }
 
 /** For the few jobs with their own retention. Without this write, the Scheduler's retention applies. */
@@ -65,7 +88,10 @@ export async function keepCancelled(
 ): Promise<void> {
   const keepUntil = keptUntil('CANCELLED', retention, now);
   if (keepUntil !== undefined)
-    await c.jobs.updateOne({ _id, status: 'CANCELLED', finishedAt: now }, { $set: { keepUntil } });
+    await c.jobs.updateOne(
+      { _id: toStoredId(_id), status: 'CANCELLED', finishedAt: now },
+      { $set: { keepUntil } },
+    );
 }
 
 /** Cancels a job that no worker has claimed since it was read with this fence. */
@@ -75,30 +101,34 @@ export async function cancelUnclaimed(
   reason: string | null,
   now: Date,
 ): Promise<CancelResult> {
-  const filter = { _id, fence, status: { $in: [...UNCLAIMED_STATUSES] } };
+  const filter = {
+    ...{ _id: toStoredId(_id), fence: counterIs(fence) },
+    status: { $in: [...UNCLAIMED_STATUSES] },
+  };
   return (await cancelMatching(c, filter, reason, now)) ?? refusal(c, _id, now);
 }
 
 /** Undefined if no job matches. */
 async function cancelMatching(
   c: Collections,
-  filter: mongo.Filter<JobDocument>,
+  filter: mongo.Filter<StoredJob>,
   reason: string | null,
   now: Date,
 ): Promise<CancelResult | undefined> {
   const cancelRequested = { reason, at: now };
-  const job = await c.jobs.findOneAndUpdate(
+  const found = await c.jobs.findOneAndUpdate(
     filter,
     {
       $set: {
-        ...{ status: TRANSITIONS.cancel.to, ...NO_LOCK, cancelRequested, cancelKind: 'cancelled' },
-        ...{ finishedAt: now, held: null },
+        ...{ status: TRANSITIONS.cancel.to, cancelRequested, cancelKind: 'cancelled', finishedAt: now },
       },
+      $unset: { ...LOCK_FIELDS, held: '', waitingFor: '' },
       $inc: { fence: TRANSITIONS.cancel.fence },
     },
     { projection: { taskType: 1, retention: 1 } },
   );
-  if (job === null) return undefined;
+  if (found === null) return undefined;
+  const job = readSomeFields(found);
   await keepCancelled(c, job, now);
   return { result: 'changed', state: 'cancelled', taskType: job.taskType };
 }
@@ -110,11 +140,11 @@ export async function findCancelRequests(
 ): Promise<Map<string, string | null>> {
   const found = await c.jobs
     .find(
-      { _id: { $in: [...ids] }, cancelRequested: { $ne: null } },
+      { _id: { $in: toStoredIds(ids) }, cancelRequested: { $ne: null } },
       { projection: { cancelRequested: 1 }, hint: { _id: 1 } },
     )
     .toArray();
-  return new Map(found.map((job) => [job._id, job.cancelRequested?.reason ?? null]));
+  return new Map(found.map(readSomeFields).map((job) => [job._id, job.cancelRequested?.reason ?? null]));
 }
 
 export async function hold(
@@ -138,14 +168,20 @@ async function setHeld(
   now: Date,
 ): Promise<JobChange> {
   const { from, to } = TRANSITIONS[transition];
-  // A blocked job is PENDING as well, but nobody holds it.
-  const isHeld = transition === 'unhold' && { held: { $ne: null } };
+  // A blocked job is PENDING as well, but nobody holds it. It can be held: then it waits for nothing else.
+  const isChangeable =
+    transition === 'unhold'
+      ? { status: from[0], held: { $ne: null } }
+      : { $or: [{ status: from[0] }, { status: to, held: null, waitingFor: { $exists: true } }] };
   const changed = await c.jobs.findOneAndUpdate(
-    { _id: jobId, status: from[0], ...isHeld },
-    { $set: { status: to, held } },
+    { _id: toStoredId(jobId), ...isChangeable },
+    {
+      $set: { status: to, ...(held !== null && { held }) },
+      $unset: { waitingFor: '', ...(held === null && { held: '' }) },
+    },
     { projection: STATE_PROJECTION, returnDocument: 'after' },
   );
-  return changed === null ? refusal(c, jobId, now) : { result: 'changed', state: jobState(changed, now) };
+  return changed === null ? refusal(c, jobId, now) : { result: 'changed', state: stateOf(changed, now) };
 }
 
 /**
@@ -158,31 +194,24 @@ export async function retry(
   now: Date,
   from: readonly FinishedStatus[] = TRANSITIONS.retry.from,
 ): Promise<JobChange> {
-  const { matchedCount } = await c.jobs.updateOne(
-    { _id: jobId, status: { $in: [...from] } },
-    {
-      $set: {
-        status: TRANSITIONS.retry.to,
-        nextRunAt: now,
-        attempts: 0,
-        crashes: 0,
-        lostWhileQueued: 0,
-        cancelRequested: null,
-        cancelKind: null,
-        skipReason: null,
-        startedAt: null,
-        finishedAt: null,
-        progress: null,
-        result: null,
-        resultCut: false,
-        error: null,
-      },
-      $unset: { firstStartedAt: '', expiresAt: '', keepUntil: '' },
-      $inc: { fence: TRANSITIONS.retry.fence },
-    },
+  const update = {
+    $set: { status: TRANSITIONS.retry.to, nextRunAt: now },
+    $unset: { ...EARLIER_RUN },
+    $inc: { fence: TRANSITIONS.retry.fence },
+  };
+  const { matchedCount } = await explainInvalid(c, jobId, () =>
+    c.jobs.updateOne({ _id: toStoredId(jobId), status: { $in: [...from] } }, update),
   );
   return matchedCount === 1 ? { result: 'changed', state: 'waiting' } : refusal(c, jobId, now);
 }
+
+/** What a job that runs again must not remember. */
+const EARLIER_RUN = {
+  ...{ attempts: '', crashes: '', lostWhileQueued: '' },
+  ...{ cancelRequested: '', cancelKind: '', skipReason: '', expiresAt: '', keepUntil: '' },
+  ...{ firstStartedAt: '', startedAt: '', finishedAt: '' },
+  ...{ progress: '', result: '', resultCut: '', error: '' },
+} satisfies Partial<Record<keyof JobDocument, ''>>;
 
 /** As long after the new due time as it was after the old one. */
 function movedExpiry(nextRunAt: Date): object {
@@ -199,17 +228,19 @@ export async function reschedule(
   now: Date,
 ): Promise<JobChange> {
   const changed = await c.jobs.findOneAndUpdate(
-    { _id: jobId, status: { $in: [...UNCLAIMED_STATUSES] } },
+    { _id: toStoredId(jobId), status: { $in: [...UNCLAIMED_STATUSES] } },
     [{ $set: { nextRunAt, expiresAt: movedExpiry(nextRunAt) } }],
     { projection: STATE_PROJECTION, returnDocument: 'after' },
   );
-  return changed === null ? refusal(c, jobId, now) : { result: 'changed', state: jobState(changed, now) };
+  return changed === null ? refusal(c, jobId, now) : { result: 'changed', state: stateOf(changed, now) };
+}
+
+function stateOf(job: StoredJob, now: Date): JobState {
+  return jobState(readSomeFields(job), now);
 }
 
 /** Why a guarded write did not match. */
 export async function refusal(c: Collections, jobId: string, now: Date): Promise<JobChange> {
-  const job = await c.jobs.findOne({ _id: jobId }, { projection: STATE_PROJECTION });
-  return job === null
-    ? { result: 'notFound', state: null }
-    : { result: 'refused', state: jobState(job, now) };
+  const job = await c.jobs.findOne({ _id: toStoredId(jobId) }, { projection: STATE_PROJECTION });
+  return job === null ? { result: 'notFound', state: null } : { result: 'refused', state: stateOf(job, now) };
 }

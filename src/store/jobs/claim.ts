@@ -4,6 +4,7 @@ import { TRANSITIONS } from '../../domain/job/transitions.js';
 import type { Collections } from '../schema/collections.js';
 import { CLAIM_KEYS } from '../schema/job-schemas.js';
 import type { LockGrant } from './fence.js';
+import { compareJobIds, counterIs, readJob, type StoredJob, toStoredId, toStoredIds } from './stored-job.js';
 
 /** The planner merges up to this many index scans in order. With one more it sorts all due jobs. */
 export const MAX_QUEUE_TYPE_PAIRS = 200;
@@ -20,17 +21,16 @@ export interface DueFilter {
   exclude: readonly string[];
 }
 
-/** Fields about earlier runs, and fields that the claim overwrites. Leaving them out halves the cost of reading a job. */
+/** Fields about earlier runs, and fields that the claim overwrites: reading them for every job costs time. */
 type UnreadField =
-  | ('held' | 'skipReason' | 'cancelRequested' | 'cancelKind' | 'settledToken' | 'settledBy' | 'finishedAt')
+  | ('held' | 'skipReason' | 'cancelRequested' | 'cancelKind' | 'finishedAt')
+  | ('settledToken' | 'settledTokens' | 'settledBy')
   | ('result' | 'resultCut' | 'error')
   | ('lockedBy' | 'lockedUntil' | 'lockToken' | 'queuedAt' | 'startedAt');
 
-export type DueJob = Omit<JobDocument, UnreadField>;
-
 export const DUE_PROJECTION: Record<UnreadField, 0> = {
-  ...{ held: 0, skipReason: 0, cancelRequested: 0, cancelKind: 0, settledToken: 0, settledBy: 0 },
-  ...{ finishedAt: 0 },
+  ...{ held: 0, skipReason: 0, cancelRequested: 0, cancelKind: 0, finishedAt: 0 },
+  ...{ settledToken: 0, settledTokens: 0, settledBy: 0 },
   ...{ result: 0, resultCut: 0, error: 0 },
   ...{ lockedBy: 0, lockedUntil: 0, lockToken: 0, queuedAt: 0, startedAt: 0 },
 };
@@ -56,15 +56,21 @@ export async function claimOne(
   filter: DueFilter,
   grant: LockGrant,
 ): Promise<JobDocument | null> {
-  return c.jobs.findOneAndUpdate(dueFilter(filter), claimUpdate('claim', grant, filter.now), {
+  const claimed = await c.jobs.findOneAndUpdate(dueFilter(filter), claimUpdate('claim', grant, filter.now), {
     sort: ORDER,
     hint: CLAIM_KEYS,
     returnDocument: 'after',
   });
+  return claimed === null ? null : readJob(claimed);
 }
 
 /** The first `limit` due jobs in order, after the first `skip`. Nothing is claimed yet. */
-export async function findDue(c: Collections, filter: DueFilter, limit: number, skip = 0): Promise<DueJob[]> {
+export async function findDue(
+  c: Collections,
+  filter: DueFilter,
+  limit: number,
+  skip = 0,
+): Promise<JobDocument[]> {
   const filters = splitPairs(filter);
   const options = {
     ...{ hint: CLAIM_KEYS, sort: ORDER, limit, projection: DUE_PROJECTION },
@@ -74,14 +80,14 @@ export async function findDue(c: Collections, filter: DueFilter, limit: number, 
     ...(filters.length === 1 && { skip }),
   };
   const found = await Promise.all(
-    filters.map((part) => c.jobs.find<DueJob>(dueFilter(part), options).toArray()),
+    filters.map(async (part) => (await c.jobs.find(dueFilter(part), options).toArray()).map(readJob)),
   );
   return filters.length === 1 ? (found[0] ?? []) : mergeDue(found, limit);
 }
 
 /** The first `limit` jobs of several queries, in order. */
-export function mergeDue(found: readonly (readonly DueJob[])[], limit: number): DueJob[] {
-  return found.flat().sort(compareOrder).slice(0, limit);
+export function mergeDue(found: readonly (readonly JobDocument[])[], limit: number): JobDocument[] {
+  return found.flat().sort(compareClaimOrder).slice(0, limit);
 }
 
 /**
@@ -92,14 +98,14 @@ export function mergeDue(found: readonly (readonly DueJob[])[], limit: number): 
 export async function claimBatch(
   c: Collections,
   transition: ClaimTransition,
-  jobs: readonly DueJob[],
+  jobs: readonly JobDocument[],
   grant: LockGrant,
   now: Date,
 ): Promise<number> {
   const filter = {
-    _id: { $in: jobs.map((job) => job._id) },
+    _id: { $in: jobs.map((job) => toStoredId(job._id)) },
     status: 'SCHEDULED',
-    fence: jobs[0]?.fence ?? 0,
+    fence: counterIs(jobs[0]?.fence ?? 0),
     nextRunAt: { $lte: now },
   } as const;
   const { modifiedCount } = await c.jobs.updateMany(filter, claimUpdate(transition, grant, now), {
@@ -113,71 +119,32 @@ export async function findClaimed(
   ids: readonly string[],
   token: string,
 ): Promise<JobDocument[]> {
-  return c.jobs.find({ _id: { $in: [...ids] }, lockToken: token }, { hint: { _id: 1 } }).toArray();
+  const filter = { _id: { $in: toStoredIds(ids) }, lockToken: token };
+  return (await c.jobs.find(filter, { hint: { _id: 1 } }).toArray()).map(readJob);
 }
 
-/**
- * The job as it is stored after a successful claim. Written field by field, on purpose: V8 treats the driver's objects,
- * and copies by spreading, as dictionaries. Everything that reads the job later is several times faster on an object
- * with a fixed shape.
- */
+/** Changes a job that was read to what is stored after a successful claim. */
 export function afterClaim(
   transition: ClaimTransition,
-  job: DueJob,
+  job: JobDocument,
   grant: LockGrant,
   now: Date,
 ): JobDocument {
-  const claimed: JobDocument = {
-    _id: job._id,
-    taskType: job.taskType,
-    queue: job.queue,
-    priority: job.priority,
-    payload: job.payload,
-    status: TRANSITIONS[transition].to,
-    nextRunAt: job.nextRunAt,
-    createdAt: job.createdAt,
-    fence: job.fence + 1,
-    attempts: job.attempts,
-    crashes: job.crashes,
-    lostWhileQueued: job.lostWhileQueued,
-    retries: job.retries,
-    timeout: job.timeout,
-    maxRunningTime: job.maxRunningTime,
-    schedule: job.schedule,
-    scheduledFor: job.scheduledFor,
-    userId: job.userId,
-    lockedBy: grant.workerId,
-    lockedUntil: grant.lockedUntil,
-    lockToken: grant.token,
-    queuedAt: now,
-    startedAt: transition === 'claim' ? now : null,
-    progress: job.progress,
-    nonce: job.nonce,
-    // Not read, and not needed to run the job.
-    held: null,
-    skipReason: null,
-    cancelRequested: null,
-    cancelKind: null,
-    settledToken: null,
-    settledBy: null,
-    finishedAt: null,
-    result: null,
-    resultCut: false,
-    error: null,
-  };
-  if (job.firstStartedAt !== undefined) claimed.firstStartedAt = job.firstStartedAt;
-  if (job.trace !== undefined) claimed.trace = job.trace;
-  if (job.tags !== undefined) claimed.tags = job.tags;
-  if (job.expiresAt !== undefined) claimed.expiresAt = job.expiresAt;
-  if (job.retention !== undefined) claimed.retention = job.retention;
-  return claimed;
+  job.status = TRANSITIONS[transition].to;
+  job.fence += 1;
+  job.lockedBy = grant.workerId;
+  job.lockedUntil = grant.lockedUntil;
+  job.lockToken = grant.token;
+  job.queuedAt = now;
+  job.startedAt = transition === 'claim' ? now : null;
+  return job;
 }
 
 function claimUpdate(
   transition: ClaimTransition,
   grant: LockGrant,
   now: Date,
-): mongo.UpdateFilter<JobDocument> {
+): mongo.UpdateFilter<StoredJob> {
   return {
     $set: {
       status: TRANSITIONS[transition].to,
@@ -185,13 +152,14 @@ function claimUpdate(
       lockedUntil: grant.lockedUntil,
       lockToken: grant.token,
       queuedAt: now,
-      startedAt: transition === 'claim' ? now : null,
+      ...(transition === 'claim' && { startedAt: now }),
     },
+    ...(transition === 'buffer' && { $unset: { startedAt: '' } }),
     $inc: { fence: 1 },
   };
 }
 
-function dueFilter(filter: DueFilter): mongo.Filter<JobDocument> {
+function dueFilter(filter: DueFilter): mongo.Filter<StoredJob> {
   const { queues, taskTypes, now, maxPriority, withoutCrashSuspects, exclude } = filter;
   return {
     status: STILL_SCHEDULED,
@@ -199,8 +167,8 @@ function dueFilter(filter: DueFilter): mongo.Filter<JobDocument> {
     taskType: { $in: [...taskTypes] },
     nextRunAt: { $lte: now },
     ...(maxPriority !== undefined && { priority: { $lte: maxPriority } }),
-    ...(withoutCrashSuspects && { crashes: 0, lostWhileQueued: 0 }),
-    ...(exclude.length > 0 && { _id: { $nin: [...exclude] } }),
+    ...(withoutCrashSuspects && { crashes: counterIs(0), lostWhileQueued: counterIs(0) }),
+    ...(exclude.length > 0 && { _id: { $nin: toStoredIds(exclude) } }),
   };
 }
 
@@ -224,10 +192,11 @@ function chunks<T>(items: readonly T[], size: number): T[][] {
   );
 }
 
-function compareOrder(a: DueJob, b: DueJob): number {
+type ClaimOrder = Pick<JobDocument, '_id' | 'priority' | 'nextRunAt'>;
+
+/** The order in which jobs are claimed. */
+export function compareClaimOrder(a: ClaimOrder, b: ClaimOrder): number {
   return (
-    a.priority - b.priority ||
-    a.nextRunAt.getTime() - b.nextRunAt.getTime() ||
-    (a._id < b._id ? -1 : a._id > b._id ? 1 : 0)
+    a.priority - b.priority || a.nextRunAt.getTime() - b.nextRunAt.getTime() || compareJobIds(a._id, b._id)
   );
 }

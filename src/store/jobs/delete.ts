@@ -6,6 +6,7 @@ import type { Collections } from '../schema/collections.js';
 import { type JobChange, refusal } from './change.js';
 import { STATE_PROJECTION } from './state-query.js';
 import { deleteExecutionsOf } from './executions.js';
+import { counterIs, readSomeFields, type StoredJob, toStoredId } from './stored-job.js';
 
 /** Jobs of schedules are kept at least this long: their ids prevent a second job for the same occurrence. */
 export const KEEP_OCCURRENCES_MS = 3_600_000;
@@ -19,7 +20,7 @@ export function keptOccurrencesSince(now: Date): Date {
  * Excludes jobs of schedules that finished after this time: a slow process that planned the same occurrence may still
  * try to insert it, and would create its job a second time.
  */
-export function exceptOccurrencesSince(time: Date): mongo.Filter<JobDocument> {
+export function exceptOccurrencesSince(time: Date): mongo.Filter<StoredJob> {
   return { $or: [{ schedule: null }, { finishedAt: { $lt: time } }] };
 }
 
@@ -27,14 +28,14 @@ export function exceptOccurrencesSince(time: Date): mongo.Filter<JobDocument> {
 export async function deleteJob(c: Collections, jobId: string, now: Date): Promise<JobChange> {
   const deleted = await c.jobs.findOneAndDelete(
     {
-      _id: jobId,
+      _id: toStoredId(jobId),
       status: { $in: [...FINISHED_STATUSES] },
       ...exceptOccurrencesSince(keptOccurrencesSince(now)),
     },
     { projection: { fence: 1 } },
   );
   if (deleted === null) return refusal(c, jobId, now);
-  await deleteExecutionsOf(c, [deleted]);
+  await deleteExecutionsOf(c, [readSomeFields(deleted)]);
   return { result: 'changed', state: null };
 }
 
@@ -50,14 +51,18 @@ export async function deleteUnchanged(
 ): Promise<{ deleted: number; left: JobState[] }> {
   let deleted = 0;
   for (const [fence, group] of groupBy(jobs, (job) => job.fence)) {
-    const filter = { _id: { $in: group.map(({ _id }) => _id) }, status: { $in: [...statuses] }, fence };
+    const filter = {
+      ...{ _id: { $in: group.map(({ _id }) => toStoredId(_id)) }, fence: counterIs(fence) },
+      status: { $in: [...statuses] },
+    };
     deleted += (await c.jobs.deleteMany(filter, { hint: { _id: 1 } })).deletedCount;
   }
-  const ids = { $in: jobs.map(({ _id }) => _id) };
-  const left =
+  const ids = { $in: jobs.map(({ _id }) => toStoredId(_id)) };
+  const found =
     deleted === jobs.length
       ? []
       : await c.jobs.find({ _id: ids }, { projection: STATE_PROJECTION, hint: { _id: 1 } }).toArray();
+  const left = found.map(readSomeFields);
   const leftIds = new Set(left.map(({ _id }) => _id));
   await deleteExecutionsOf(
     c,

@@ -3,6 +3,7 @@ import type { JobDocument } from '../../domain/job/job.js';
 import { isQueryTimeout, MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
 import { CLAIM_KEYS, NEXT_DUE_INDEX } from '../schema/job-schemas.js';
+import { readSomeFields, type StoredJob } from './stored-job.js';
 
 export interface NextDueQuery {
   queues: readonly string[];
@@ -23,7 +24,7 @@ export async function nextDueAt(c: Collections, query: NextDueQuery): Promise<Da
     },
     { sort: { nextRunAt: 1 }, hint: NEXT_DUE_INDEX, projection: { nextRunAt: 1 } },
   );
-  return job?.nextRunAt ?? null;
+  return job === null ? null : readSomeFields(job).nextRunAt;
 }
 
 /** The job that became due first, of one queue, task type and priority. */
@@ -59,9 +60,9 @@ export async function findOldestDue(
     } as const;
     const options = { hint: CLAIM_KEYS, sort: CLAIM_KEYS, projection: PROJECTION, maxTimeMS: timeBudgetMs };
     try {
-      const job = await withTimeLimit('finding due jobs', () => c.jobs.findOne<OldestDue>(filter, options));
+      const job = await withTimeLimit('finding due jobs', () => c.jobs.findOne(filter, options));
       if (job === null) return { oldestDue, isComplete: true };
-      oldestDue.push(job);
+      oldestDue.push(readSomeFields(job));
     } catch (error) {
       if (isQueryTimeout(error)) break;
       throw error;
@@ -74,7 +75,7 @@ export async function findOldestDue(
  * Index keys after those of the last job found. The server merges one scan per `$or` branch. Each branch needs a
  * condition on the queue, even one that is always true: otherwise the later fields of the index have no bounds.
  */
-function after(last: OldestDue | undefined, onlyQueue: string | undefined): mongo.Filter<JobDocument> {
+function after(last: OldestDue | undefined, onlyQueue: string | undefined): mongo.Filter<StoredJob> {
   if (last === undefined) return { queue: onlyQueue ?? { $gte: '' } };
   const { queue, taskType, priority } = last;
   const inQueue = [
@@ -95,11 +96,9 @@ export async function findWaitingQueues(
     const last = queues.at(-1);
     const filter = { status: 'SCHEDULED', ...(last !== undefined && { queue: { $gt: last } }) } as const;
     const options = { hint: CLAIM_KEYS, sort: CLAIM_KEYS, projection: { queue: 1 }, maxTimeMS: MAX_QUERY_MS };
-    const job = await withTimeLimit('finding queues', () =>
-      c.jobs.findOne<Pick<JobDocument, 'queue'>>(filter, options),
-    );
+    const job = await withTimeLimit('finding queues', () => c.jobs.findOne(filter, options));
     if (job === null) return { queues, isComplete: true };
-    queues.push(job.queue);
+    queues.push(readSomeFields(job).queue);
   }
   return { queues, isComplete: false };
 }

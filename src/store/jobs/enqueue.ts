@@ -1,6 +1,7 @@
 import type { JobDocument } from '../../domain/job/job.js';
 import { isDuplicateKey, isResultUnknown, rejectedWrites } from '../mongo-errors.js';
 import type { Collections } from '../schema/collections.js';
+import { readJob, toJobId, toStoredId, toStoredIds, toStoredJob } from './stored-job.js';
 
 const MAX_TRIES = 3;
 
@@ -17,13 +18,13 @@ export type BulkResult = { id: string; duplicate: boolean } | { id: string; erro
 export async function enqueue(c: Collections, job: JobDocument): Promise<Enqueued> {
   for (let tries = 1; ; tries++) {
     try {
-      await c.jobs.insertOne(job);
+      await c.jobs.insertOne(toStoredJob(job));
       return { job, duplicate: false };
     } catch (error) {
       if (isDuplicateKey(error)) {
-        const existing = await c.jobs.findOne({ _id: job._id });
+        const existing = await c.jobs.findOne({ _id: toStoredId(job._id) });
         // If the existing job was pruned before it was read, insert again.
-        if (existing !== null) return { job: existing, duplicate: existing.nonce !== job.nonce };
+        if (existing !== null) return { job: readJob(existing), duplicate: existing.nonce !== job.nonce };
         if (tries === MAX_TRIES) throw error;
       } else if (!isResultUnknown(error) || tries === MAX_TRIES) throw error;
     }
@@ -34,7 +35,7 @@ export async function enqueue(c: Collections, job: JobDocument): Promise<Enqueue
 export async function enqueueMany(c: Collections, jobs: readonly JobDocument[]): Promise<BulkResult[]> {
   for (let tries = 1; ; tries++) {
     try {
-      await c.jobs.insertMany([...jobs], { ordered: false });
+      await c.jobs.insertMany(jobs.map(toStoredJob), { ordered: false });
       return jobs.map((job) => ({ id: job._id, duplicate: false }));
     } catch (error) {
       if (!isResultUnknown(error)) return toBulkResults(c, jobs, error);
@@ -50,8 +51,10 @@ async function toBulkResults(
 ): Promise<BulkResult[]> {
   const rejected = new Map(rejectedWrites(error).map((write) => [write.index, write]));
   const duplicateIds = jobs.filter((_, index) => rejected.get(index)?.isDuplicate).map((job) => job._id);
-  const existing = await c.jobs.find({ _id: { $in: duplicateIds } }, { projection: { nonce: 1 } }).toArray();
-  const nonces = new Map(existing.map((job) => [job._id, job.nonce]));
+  const existing = await c.jobs
+    .find({ _id: { $in: toStoredIds(duplicateIds) } }, { projection: { nonce: 1 } })
+    .toArray();
+  const nonces = new Map(existing.map((job) => [toJobId(job._id), job.nonce]));
   return jobs.map((job, index) => {
     const write = rejected.get(index);
     if (write === undefined) return { id: job._id, duplicate: false };

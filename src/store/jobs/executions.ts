@@ -1,26 +1,36 @@
 import type { ExecutionFilterOptions } from '../../config/query-options.js';
-import { type AttemptKey, type ExecutionDocument, executionId } from '../../domain/job/execution.js';
+import {
+  type AttemptKey,
+  type ExecutionDocument,
+  executionId,
+  hasLastRow,
+  lastRowIds,
+  type SettledJob,
+} from '../../domain/job/execution.js';
 import type { JobDocument } from '../../domain/job/job.js';
 import { rejectedWrites } from '../mongo-errors.js';
 import { pageByTime, type PageQuery } from '../pagination.js';
 import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
 import { EXPIRY_INDEX } from '../schema/fields.js';
+import { FINISHED_INDEX } from '../schema/job-schemas.js';
+import { readExecution, readSomeFields, type StoredExecution, toStoredExecution } from './stored-job.js';
 
 // There is no index by job, because every attempt would pay for it: the attempts of a job are found by the prefix of
 // their ids.
 
 /** Adds rows of attempts whose outcome is confirmed. A row that exists stays as it is: one per (job, fence). */
-export async function logExecutions(c: Collections, rows: ExecutionDocument[]): Promise<void> {
+export async function logExecutions(c: Collections, rows: readonly ExecutionDocument[]): Promise<void> {
   try {
-    await c.executions.insertMany(rows, { ordered: false });
+    await c.executions.insertMany(rows.map(toStoredExecution), { ordered: false });
   } catch (error) {
     if (rejectedWrites(error).some(({ isDuplicate }) => !isDuplicate)) throw error;
   }
 }
 
 export async function findExecution(c: Collections, id: string): Promise<ExecutionDocument | null> {
-  return c.executions.findOne({ _id: id });
+  const found = await c.executions.findOne({ _id: id });
+  return found === null ? null : readExecution(found);
 }
 
 /** Deletes the rows of deleted jobs. The ids are known: there is at most one row per fence. */
@@ -44,6 +54,38 @@ export async function findAttemptKeys(c: Collections, ids: readonly string[]): P
   );
 }
 
+const SETTLED_FIELDS = {
+  ...{ taskType: 1, queue: 1, status: 1, fence: 1, attempts: 1, error: 1, cancelKind: 1 },
+  ...{ startedAt: 1, finishedAt: 1, settledToken: 1, settledBy: 1 },
+} as const satisfies Record<Exclude<keyof SettledJob, '_id'>, 1>;
+
+/** Up to `limit` jobs that a worker finished in this time and whose last attempt has no row. */
+export async function findUnloggedJobs(
+  c: Collections,
+  workerId: string,
+  { from, to }: { from: Date; to: Date },
+  limit: number,
+): Promise<SettledJob[]> {
+  const filter = {
+    status: { $in: ['COMPLETED', 'FAILED'] },
+    finishedAt: { $gte: from, $lte: to },
+    settledBy: workerId,
+  } as const;
+  const options = { projection: SETTLED_FIELDS, hint: FINISHED_INDEX, limit, maxTimeMS: MAX_QUERY_MS };
+  const jobs = (await c.jobs.find(filter, options).toArray()).map(readSomeFields);
+  const unlogged: SettledJob[] = [];
+  for (let at = 0; at < jobs.length; at += MAX_EXECUTIONS) {
+    const some = jobs.slice(at, at + MAX_EXECUTIONS);
+    const rows = new Map((await findAttemptKeys(c, some.flatMap(lastRowIds))).map((row) => [row._id, row]));
+    const rowsOf = (job: SettledJob): AttemptKey[] =>
+      lastRowIds(job)
+        .map((id) => rows.get(id))
+        .filter((row) => row !== undefined);
+    unlogged.push(...some.filter((job) => !hasLastRow(job, rowsOf(job))));
+  }
+  return unlogged;
+}
+
 const MAX_EXECUTIONS = 1000;
 
 /** The last attempts of a job, oldest first. Sorted by the fence, because the id `:10` comes before `:9`. */
@@ -52,7 +94,7 @@ export async function findExecutions(c: Collections, jobId: string): Promise<Exe
   const newestFirst = await withTimeLimit('reading the attempts of a job', () =>
     c.executions.find(attemptsOf(jobId), { ...options, sort: { fence: -1 } }).toArray(),
   );
-  return newestFirst.reverse();
+  return newestFirst.reverse().map(readExecution);
 }
 
 /** Newest first. Conditions other than the job are checked row by row, until the page is full. */
@@ -71,6 +113,7 @@ export async function listExecutions(
         projection: { log: 0, 'error.stack': 0 },
         limit,
         after,
+        read: (row) => readExecution(row as StoredExecution),
       }),
     'filter by job, or use a filter that matches more attempts',
   );

@@ -2,6 +2,7 @@ import type { mongo } from 'mongoose';
 import { type JobDocument, LOCKED_STATUSES } from '../../domain/job/job.js';
 import { groupBy } from '../../domain/language.js';
 import type { Collections } from '../schema/collections.js';
+import { readSomeFields, type StoredJob, toStoredId, toStoredIds } from './stored-job.js';
 
 /** The lock of a claim, or of a holder of a named lock. The token is a UUID that is never reused. */
 export interface LockGrant {
@@ -10,8 +11,8 @@ export interface LockGrant {
   lockedUntil: Date;
 }
 
-/** Set by every write that ends the ownership of a job. */
-export const NO_LOCK = { lockedBy: null, lockedUntil: null, lockToken: null } as const;
+/** Unset by every write that ends the ownership of a job. */
+export const LOCK_FIELDS = { lockedBy: '', lockedUntil: '', lockToken: '' } as const;
 
 /**
  * The filter of every write that needs the lock: it matches only while the job is locked with this token, so that a
@@ -20,9 +21,9 @@ export const NO_LOCK = { lockedBy: null, lockedUntil: null, lockToken: null } as
  * Never put several tokens in one filter: a write for an old lock would match a job that this process lost and claimed
  * again.
  */
-export function ownedBy(token: string, ids?: string | readonly string[]): mongo.Filter<JobDocument> {
+export function ownedBy(token: string, ids?: string | readonly string[]): mongo.Filter<StoredJob> {
   return {
-    ...(ids !== undefined && { _id: typeof ids === 'string' ? ids : { $in: [...ids] } }),
+    ...(ids !== undefined && { _id: typeof ids === 'string' ? toStoredId(ids) : { $in: toStoredIds(ids) } }),
     lockToken: token,
     status: { $in: [...LOCKED_STATUSES] },
   };
@@ -33,7 +34,7 @@ export function byToken<T extends { token: string }>(items: readonly T[]): [T, .
   return [...groupBy(items, ({ token }) => token).values()];
 }
 
-type Tokens = Pick<JobDocument, 'lockToken' | 'settledToken' | 'cancelRequested'>;
+type Tokens = Pick<JobDocument, 'lockToken' | 'settledToken' | 'settledTokens' | 'cancelRequested'>;
 
 /** The tokens that jobs have now, by job id, for fenced writes that matched fewer jobs than expected. */
 export async function readTokens(
@@ -41,9 +42,9 @@ export async function readTokens(
   ids: readonly string[],
   readConcern: 'local' | 'majority',
 ): Promise<Map<string, Tokens>> {
-  const projection = { lockToken: 1, settledToken: 1, cancelRequested: 1 } as const;
+  const projection = { lockToken: 1, settledToken: 1, settledTokens: 1, cancelRequested: 1 } as const;
   const found = await c.jobs
-    .find({ _id: { $in: [...ids] } }, { projection, hint: { _id: 1 }, readConcern })
+    .find({ _id: { $in: toStoredIds(ids) } }, { projection, hint: { _id: 1 }, readConcern })
     .toArray();
-  return new Map(found.map((job) => [job._id, job]));
+  return new Map(found.map(readSomeFields).map((job) => [job._id, job]));
 }

@@ -2,7 +2,7 @@ import type { mongo } from 'mongoose';
 import type { JobFilterOptions } from '../../config/query-options.js';
 import type { JobDocument } from '../../domain/job/job.js';
 import { JOB_STATES, type JobState } from '../../domain/job/state.js';
-import { pageById, pageByTime, type PagePosition, type PageQuery } from '../pagination.js';
+import { type IdOrder, pageById, pageByTime, type PagePosition, type PageQuery } from '../pagination.js';
 import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
 import { CLAIM_KEYS, TAGS_INDEX, USER_INDEX } from '../schema/job-schemas.js';
@@ -10,6 +10,7 @@ import { type Count, toCount } from './counts.js';
 import { exceptOccurrencesSince } from './delete.js';
 import { findWaitingQueues } from './due.js';
 import { inState, STATE_LISTS } from './state-query.js';
+import { compareJobIds, readJob, type StoredJob, toStoredId } from './stored-job.js';
 
 export interface JobFilter extends JobFilterOptions {
   /** Excludes newer jobs, so that paging through a growing list ends. */
@@ -39,7 +40,14 @@ export async function listJobs(
   const page = async (): Promise<JobDocument[]> => {
     const state = orderingState(filter);
     const query = await toIndexedQuery(c, filter, now);
-    const request = { filter: query, projection: LIST_PROJECTION, limit, after } as const;
+    const request = {
+      ...{ filter: query, projection: LIST_PROJECTION, limit, after },
+      ...{
+        read: (document: object) => readJob(document as StoredJob),
+        idOrder: JOB_ID_ORDER,
+        includeMalformed: true as const,
+      },
+    };
     if (state === undefined) return pageById(c.jobs, { ...request, direction: -1, hint: idHint(filter) });
     const { index, time, direction } = STATE_LISTS[state];
     // The sizes of the queues decide whether the index by time or by queue is better: leave it to the planner.
@@ -94,7 +102,7 @@ async function toIndexedQuery(
   c: Collections,
   filter: JobFilter,
   now: Date,
-): Promise<mongo.Filter<JobDocument>> {
+): Promise<mongo.Filter<StoredJob>> {
   const query = toQuery(filter, now);
   const { taskType, queue } = filter;
   const state = orderingState(filter);
@@ -104,7 +112,7 @@ async function toIndexedQuery(
   return isComplete ? { ...query, queue: { $in: queues } } : query;
 }
 
-function toQuery(filter: JobFilter, now: Date): mongo.Filter<JobDocument> {
+function toQuery(filter: JobFilter, now: Date): mongo.Filter<StoredJob> {
   const { state, schedule, idPrefix, createdUntil, tag, exceptOccurrencesSince: since, ...exact } = filter;
   const conditions = [
     ...(schedule === undefined ? [] : [{ $or: [beginsWith(`${schedule}@`), beginsWith(`${schedule}+`)] }]),
@@ -116,12 +124,27 @@ function toQuery(filter: JobFilter, now: Date): mongo.Filter<JobDocument> {
     ...(state !== undefined && inState(state, now)),
     ...(tag !== undefined && { tags: tag }),
     ...(schedule !== undefined && { schedule }),
-    ...(createdUntil !== undefined && { createdAt: { $lte: createdUntil } }),
+    ...(createdUntil !== undefined && { createdAt: { $not: { $gt: createdUntil } } }),
     ...(conditions.length > 0 && { $and: conditions }),
   };
 }
 
-/** The upper bound ends in the last Unicode character. */
-function beginsWith(prefix: string): { _id: object } {
-  return { _id: { $gte: prefix, $lt: `${prefix}\u{10ffff}` } };
+/** The upper bound of text ends in the last Unicode character. */
+function beginsWith(prefix: string): mongo.Filter<StoredJob> {
+  const ofText = { _id: { $gte: prefix, $lt: `${prefix}\u{10ffff}` } };
+  if (!/^[0-9a-f]{1,24}$/.test(prefix)) return ofText;
+  const range = { $gte: toStoredId(prefix.padEnd(24, '0')), $lte: toStoredId(prefix.padEnd(24, 'f')) };
+  return { $or: [ofText, { _id: range }] };
 }
+
+/** Conditions on an id match only ids of the same type, and MongoDB sorts text before ObjectIds. */
+const JOB_ID_ORDER: IdOrder = {
+  compare: compareJobIds,
+  beyond: (direction, id) => {
+    const stored = toStoredId(id);
+    const sameType = direction === 1 ? { $gt: stored } : { $lt: stored };
+    const isText = typeof stored === 'string';
+    if (isText === (direction === -1)) return [sameType];
+    return [sameType, { $type: isText ? 'objectId' : 'string' }];
+  },
+};

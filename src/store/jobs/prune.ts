@@ -1,16 +1,12 @@
 import type { mongo } from 'mongoose';
-import {
-  FINISHED_STATUSES,
-  type FinishedStatus,
-  type JobDocument,
-  LOCKED_STATUSES,
-} from '../../domain/job/job.js';
+import { FINISHED_STATUSES, type FinishedStatus, LOCKED_STATUSES } from '../../domain/job/job.js';
 import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
 import { FINISHED_INDEX, KEEP_INDEX, LOCKS_INDEX, NEXT_DUE_INDEX } from '../schema/job-schemas.js';
 import { type Count, toCount } from './counts.js';
 import { exceptOccurrencesSince } from './delete.js';
 import { deleteExecutionsOf } from './executions.js';
+import { readSomeFields, type StoredJob, toJobId } from './stored-job.js';
 
 /**
  * Jobs to delete. `finished`: jobs of one status that finished before `before` (and not before `from`); jobs of schedules
@@ -45,10 +41,10 @@ export async function prune(c: Collections, prunable: Prunable, limit: number): 
   const { deletedCount } = await c.jobs.deleteMany({ ...filter, ...ids }, { hint: { _id: 1 } });
   const left =
     deletedCount === found.length ? [] : await c.jobs.find(ids, { projection: { _id: 1 } }).toArray();
-  const leftIds = new Set(left.map(({ _id }) => _id));
+  const leftIds = new Set(left.map(({ _id }) => toJobId(_id)));
   await deleteExecutionsOf(
     c,
-    found.filter(({ _id }) => !leftIds.has(_id)),
+    found.map(readSomeFields).filter(({ _id }) => !leftIds.has(_id)),
   );
   return deletedCount;
 }
@@ -60,7 +56,7 @@ export async function countPrunable(c: Collections, prunable: Prunable, max: num
   return toCount(found, max);
 }
 
-function toQuery(prunable: Prunable): { filter: mongo.Filter<JobDocument>; hint: string } {
+function toQuery(prunable: Prunable): { filter: mongo.Filter<StoredJob>; hint: string } {
   const { kind, before } = prunable;
   switch (kind) {
     case 'finished': {

@@ -1,48 +1,48 @@
 import { randomUUID } from 'node:crypto';
+import type { mongo } from 'mongoose';
 import { storedError } from '../../domain/errors.js';
 import { type JobDocument, keptUntil, LOCKED_STATUSES } from '../../domain/job/job.js';
 import type { Recovery } from '../../domain/job/recovery.js';
 import { type Transition, TRANSITIONS } from '../../domain/job/transitions.js';
+import { isRejectedByValidator } from '../mongo-errors.js';
 import type { Collections } from '../schema/collections.js';
 import { EXPIRES_INDEX, LOCKS_INDEX } from '../schema/job-schemas.js';
-import { NO_LOCK } from './fence.js';
+import { LOCK_FIELDS } from './fence.js';
+import { readJob, REQUIRED_FIELDS, type StoredJob, toJobId, toStoredId, toStoredIds } from './stored-job.js';
 
-/** Jobs whose lock expired before `now`, oldest first. The index contains only locked jobs. */
+/** Jobs whose lock expired before `now`, oldest first, and locked jobs without a valid time. The index contains only locked jobs. */
 export async function findExpired(c: Collections, now: Date, limit: number): Promise<JobDocument[]> {
-  return c.jobs
-    .find(
-      { status: { $in: [...LOCKED_STATUSES] }, lockedUntil: { $lt: now } },
-      { hint: LOCKS_INDEX, sort: { lockedUntil: 1 }, limit },
-    )
-    .toArray();
+  const filter = { status: { $in: [...LOCKED_STATUSES] }, lockedUntil: { $not: { $gte: now } } };
+  const options = { hint: LOCKS_INDEX, sort: { lockedUntil: 1 }, limit } as const;
+  return (await c.jobs.find(filter, options).toArray()).map(readJob);
 }
 
 /**
- * Takes an expired job from its owner; `sweptBy` is the worker that sweeps. The filter repeats the token, the status and
+ * Takes an expired job from its owner; `sweptBy` is the worker that sweeps. Nothing is counted if the owner is
+ * alive. The filter repeats the token, the status and
  * the expiry; otherwise it would steal a lock that was just renewed. False if the job has changed since it was read.
  */
 export async function recover(
   c: Collections,
   job: JobDocument,
   recovery: Recovery,
-  sweptBy: string,
+  { sweptBy, ownerIsGone }: { sweptBy: string; ownerIsGone: boolean },
   now: Date,
 ): Promise<boolean> {
   const { to, fence }: Transition = TRANSITIONS[recovery.transition];
   const keepUntil = keptUntil(to, job.retention, now);
   const { modifiedCount } = await c.jobs.updateOne(
     {
-      _id: job._id,
+      _id: toStoredId(job._id),
       lockToken: job.lockToken,
       status: job.status,
-      lockedUntil: { $lt: now },
+      lockedUntil: { $not: { $gte: now } },
       // If a cancel request was stored after the job was read, the next sweep handles it.
       ...(recovery.transition !== 'recoverCancelled' && { cancelRequested: null }),
     },
     {
       $set: {
         status: to,
-        ...NO_LOCK,
         ...(recovery.transition === 'recover'
           ? { nextRunAt: recovery.nextRunAt }
           : { finishedAt: now, settledBy: sweptBy }),
@@ -51,7 +51,11 @@ export async function recover(
         ...(recovery.transition !== 'recoverCancelled' &&
           recovery.error !== null && { error: storedError(recovery.error) }),
       },
-      $inc: { fence, ...(job.status === 'RUNNING' ? { crashes: 1 } : { lostWhileQueued: 1 }) },
+      $unset: LOCK_FIELDS,
+      $inc: {
+        fence,
+        ...(ownerIsGone && (job.status === 'RUNNING' ? { crashes: 1 } : { lostWhileQueued: 1 })),
+      },
       // A job that is RUNNING when its lock expires has started. A claim alone does not count: it may be released.
       ...(job.status === 'RUNNING' && job.startedAt !== null && { $min: { firstStartedAt: job.startedAt } }),
     },
@@ -60,54 +64,98 @@ export async function recover(
   return modifiedCount === 1;
 }
 
-/** A job that expired before it started. */
-export type ExpiredJob = Pick<
-  JobDocument,
-  '_id' | 'taskType' | 'queue' | 'expiresAt' | 'trace' | 'retention'
->;
+/** Of jobs that expired before they started: their payloads may be large. */
+const EXPIRED_PROJECTION = { payload: 0, result: 0 } as const;
+
+/** Up to `limit` jobs that expired before a worker claimed them. */
+export async function findUnclaimedExpired(c: Collections, now: Date, limit: number): Promise<JobDocument[]> {
+  const options = {
+    hint: EXPIRES_INDEX,
+    sort: { expiresAt: 1 },
+    limit,
+    projection: EXPIRED_PROJECTION,
+  } as const;
+  return (await c.jobs.find(expiredBefore(now), options).toArray()).map(readJob);
+}
 
 /**
- * Ends up to `limit` jobs that expired before a worker claimed them. The filter of the write repeats every condition, so
- * a job that was claimed or rescheduled in between stays as it is. Returns the jobs that this call ended.
+ * Ends jobs that expired before a worker claimed them. The filter of the write repeats every condition, so a job that
+ * was claimed or rescheduled in between stays as it is. Returns the jobs that this call ended.
  */
 export async function expireJobs(
   c: Collections,
+  jobs: readonly JobDocument[],
   now: Date,
-  limit: number,
   sweptBy: string,
-): Promise<ExpiredJob[]> {
-  const { from, to, fence } = TRANSITIONS.expire;
-  const expired = {
-    ...{ status: { $in: [...from] }, expiresAt: { $lte: now }, firstStartedAt: { $exists: false } },
-  };
-  const projection = { taskType: 1, queue: 1, expiresAt: 1, trace: 1, retention: 1 } as const;
-  const found = await c.jobs
-    .find<ExpiredJob>(expired, { hint: EXPIRES_INDEX, sort: { expiresAt: 1 }, limit, projection })
-    .toArray();
-  if (found.length === 0) return [];
-  const ids = found.map(({ _id }) => _id);
+): Promise<JobDocument[]> {
+  if (jobs.length === 0) return [];
+  const { to, fence } = TRANSITIONS.expire;
+  const ids = toStoredIds(jobs.map(({ _id }) => _id));
   const settledToken = randomUUID();
   const { modifiedCount } = await c.jobs.updateMany(
-    { _id: { $in: ids }, ...expired },
+    { _id: { $in: ids }, ...expiredBefore(now) },
     {
-      $set: {
-        ...{
-          status: to,
-          cancelKind: 'expired',
-          held: null,
-          finishedAt: now,
-          settledBy: sweptBy,
-          settledToken,
-        },
-      },
+      $set: { status: to, cancelKind: 'expired', finishedAt: now, settledBy: sweptBy, settledToken },
+      $unset: { waitingFor: '', held: '' },
       $inc: { fence },
     },
     { hint: { _id: 1 } },
   );
-  if (modifiedCount === found.length) return found;
+  if (modifiedCount === jobs.length) return [...jobs];
   const ended = await c.jobs
     .find({ _id: { $in: ids }, settledToken }, { projection: { _id: 1 }, hint: { _id: 1 } })
     .toArray();
-  const endedIds = new Set(ended.map(({ _id }) => _id));
-  return found.filter(({ _id }) => endedIds.has(_id));
+  const endedIds = new Set(ended.map(({ _id }) => toJobId(_id)));
+  return jobs.filter(({ _id }) => endedIds.has(_id));
+}
+
+function expiredBefore(now: Date): mongo.Filter<StoredJob> {
+  const { from } = TRANSITIONS.expire;
+  return { status: { $in: [...from] }, expiresAt: { $lte: now }, firstStartedAt: { $exists: false } };
+}
+
+/**
+ * Ends a job whose stored document does not fit as FAILED. The write computes nothing from stored values and replaces
+ * those that do not fit, so no stored value can make it fail. False if the job has changed since it was read.
+ */
+export async function failInvalid(
+  c: Collections,
+  job: JobDocument,
+  error: Error,
+  failedBy: string,
+  now: Date,
+): Promise<boolean> {
+  if (job.invalid === undefined) return false;
+  const { fields } = job.invalid;
+  const document = job.invalid.stored as StoredJob;
+  const { to, fence } = TRANSITIONS.reject;
+  const isLocked = (LOCKED_STATUSES as readonly unknown[]).includes(document.status);
+  const required = REQUIRED_FIELDS.filter((field) => fields.includes(field));
+  const filter = {
+    // `$eq`: these may be anything, also an object that MongoDB would read as an operator.
+    _id: { $eq: document._id },
+    status: { $eq: document.status ?? null },
+    fence: { $eq: document.fence ?? null },
+    // Not read with a job that is due.
+    ...(isLocked && { lockToken: { $eq: document.lockToken ?? null } }),
+  } as mongo.Filter<StoredJob>;
+  const $set: Record<string, unknown> = {
+    ...Object.fromEntries(required.map((field) => [field, job[field]])),
+    ...{ status: to, fence: job.fence + fence, finishedAt: now, settledBy: failedBy },
+    error: storedError(error),
+  };
+  const unset = [...Object.keys(LOCK_FIELDS), 'waitingFor', 'held', ...fields];
+  const $unset = Object.fromEntries(
+    unset.filter((field) => field !== '_id' && !(field in $set)).map((field) => [field, '']),
+  );
+  const write = (options: mongo.UpdateOptions): Promise<mongo.UpdateResult> =>
+    c.jobs.updateOne(filter, { $set, $unset } as mongo.UpdateFilter<StoredJob>, {
+      hint: { _id: 1 },
+      ...options,
+    });
+  const { matchedCount } = await write({}).catch((thrown: unknown) => {
+    if (!isRejectedByValidator(thrown)) throw thrown;
+    return write({ bypassDocumentValidation: true });
+  });
+  return matchedCount === 1;
 }

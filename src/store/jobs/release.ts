@@ -1,9 +1,9 @@
 import type { mongo } from 'mongoose';
-import type { JobDocument } from '../../domain/job/job.js';
 import { TRANSITIONS } from '../../domain/job/transitions.js';
 import type { Collections } from '../schema/collections.js';
 import { LOCKS_INDEX } from '../schema/job-schemas.js';
-import { NO_LOCK, ownedBy } from './fence.js';
+import { LOCK_FIELDS, ownedBy } from './fence.js';
+import type { StoredJob } from './stored-job.js';
 
 /** Releases jobs that were locked with this token and did not start. No counter of the job changes. */
 export async function release(
@@ -22,25 +22,25 @@ export async function releaseByToken(c: Collections, token: string, now: Date): 
 
 async function releaseOwned(
   c: Collections,
-  owned: mongo.Filter<JobDocument>,
+  owned: mongo.Filter<StoredJob>,
   hint: mongo.Hint,
   now: Date,
 ): Promise<number> {
   const released = await c.jobs.updateMany(
     { ...owned, cancelRequested: null },
-    { $set: { status: TRANSITIONS.release.to, ...NO_LOCK }, $inc: { fence: TRANSITIONS.release.fence } },
+    {
+      $set: { status: TRANSITIONS.release.to },
+      $unset: LOCK_FIELDS,
+      $inc: { fence: TRANSITIONS.release.fence },
+    },
     { hint },
   );
   // A job whose cancellation was requested must not run again.
   const cancelled = await c.jobs.updateMany(
     { ...owned, cancelRequested: { $ne: null } },
     {
-      $set: {
-        status: TRANSITIONS.stopRunning.to,
-        ...NO_LOCK,
-        cancelKind: 'cancelled',
-        finishedAt: now,
-      },
+      $set: { status: TRANSITIONS.stopRunning.to, cancelKind: 'cancelled', finishedAt: now },
+      $unset: LOCK_FIELDS,
     },
     { hint },
   );

@@ -6,7 +6,11 @@ import { type Transition, TRANSITIONS } from '../../domain/job/transitions.js';
 import { assertNever } from '../../domain/language.js';
 import { storedResult } from '../../domain/plain-data.js';
 import type { Collections } from '../schema/collections.js';
-import { byToken, NO_LOCK, ownedBy, readTokens } from './fence.js';
+import { byToken, LOCK_FIELDS, ownedBy, readTokens } from './fence.js';
+import type { StoredJob } from './stored-job.js';
+
+/** How many tokens a job remembers of attempts that were followed by another. */
+const REMEMBERED_TOKENS = 5;
 
 /** An outcome to write. */
 export interface Settlement {
@@ -27,7 +31,7 @@ export interface Settlement {
  */
 export type Settled = 'settled' | { cancelRequested: string | null } | 'lost' | 'unknown';
 
-type Statement = mongo.AnyBulkWriteOperation<JobDocument>;
+type Statement = mongo.AnyBulkWriteOperation<StoredJob>;
 
 /** Writes outcomes in one round trip. After an error, call `findSettled` before writing again. */
 export async function settle(c: Collections, settlements: readonly Settlement[]): Promise<Settled[]> {
@@ -42,7 +46,8 @@ export async function findSettled(c: Collections, settlements: readonly Settleme
   const tokens = await readTokens(c, ids, 'majority');
   return settlements.map(({ jobId, token, outcome }) => {
     const job = tokens.get(jobId);
-    if (job?.settledToken === token) return 'settled';
+    // By the time of this read, the next attempt may have been settled, too.
+    if (job?.settledToken === token || job?.settledTokens?.includes(token)) return 'settled';
     if (job?.lockToken !== token) return 'lost';
     if (job.cancelRequested === null || !isRescheduled(outcome)) return 'unknown';
     return { cancelRequested: job.cancelRequested.reason };
@@ -84,26 +89,35 @@ function sharedStatement(group: readonly [Settlement, ...Settlement[]]): Stateme
 function settleFilter(
   { token, outcome }: Settlement,
   ids: string | readonly string[],
-): mongo.Filter<JobDocument> {
+): mongo.Filter<StoredJob> {
   // A job whose cancellation was requested must not run again.
   return { ...ownedBy(token, ids), ...(isRescheduled(outcome) && { cancelRequested: null }) };
 }
 
-function settleUpdate(settlement: Settlement): mongo.UpdateFilter<JobDocument> {
+function settleUpdate(settlement: Settlement): mongo.UpdateFilter<StoredJob> {
   const { token, workerId, outcome, startedAt, finishedAt, retention } = settlement;
   const transition: Transition = TRANSITIONS[TRANSITION_OF[outcome.kind]];
   const keepUntil = keptUntil(transition.to, retention, finishedAt);
   return {
     $set: {
       status: transition.to,
-      ...NO_LOCK,
       settledToken: token,
       settledBy: workerId,
-      finishedAt: isRescheduled(outcome) ? null : finishedAt,
+      ...(!isRescheduled(outcome) && { finishedAt }),
       ...outcomeFields(outcome, finishedAt),
       ...(keepUntil !== undefined && { keepUntil }),
     },
-    // Stored so far: the time of the claim, or null if a prefetched job is settled before its start was marked.
+    $unset: {
+      ...LOCK_FIELDS,
+      // The error of an earlier attempt.
+      ...(outcome.kind === 'completed' && { error: '' }),
+      // The claim has stored a start that did not take place.
+      ...(outcome.kind === 'expired' && { startedAt: '' }),
+    },
+    ...(isRescheduled(outcome) && {
+      $push: { settledTokens: { $each: [token], $slice: -REMEMBERED_TOKENS } },
+    }),
+    // Stored so far: the time of the claim, or nothing if a prefetched job is settled before its start was marked.
     ...(outcome.kind !== 'expired' && { $max: { startedAt }, $min: { firstStartedAt: startedAt } }),
     ...((transition.fence > 0 || countsAttempt(outcome)) && {
       $inc: { ...(transition.fence > 0 && { fence: 1 }), ...(countsAttempt(outcome) && { attempts: 1 }) },
@@ -117,8 +131,10 @@ function countsAttempt(outcome: Outcome): boolean {
 
 function outcomeFields(outcome: Outcome, finishedAt: Date): Partial<JobDocument> {
   switch (outcome.kind) {
-    case 'completed':
-      return { ...storedResult(outcome.result), error: null };
+    case 'completed': {
+      const { result, resultCut } = storedResult(outcome.result);
+      return { ...(result !== null && { result }), ...(resultCut && { resultCut }) };
+    }
     case 'retry':
       return { nextRunAt: outcome.nextRunAt, error: storedError(outcome.error) };
     case 'failed':
@@ -126,8 +142,7 @@ function outcomeFields(outcome: Outcome, finishedAt: Date): Partial<JobDocument>
     case 'skipped':
       return { skipReason: outcome.reason, cancelKind: 'skipped' };
     case 'expired':
-      // The claim has stored a start that did not take place.
-      return { cancelKind: 'expired', startedAt: null };
+      return { cancelKind: 'expired' };
     case 'snoozed':
       return { nextRunAt: outcome.until };
     case 'cancelled':

@@ -1,5 +1,4 @@
 import type { mongo } from 'mongoose';
-import type { JobDocument } from '../../domain/job/job.js';
 import { JOB_STATES, type JobState, type StateFields } from '../../domain/job/state.js';
 import { assertNever } from '../../domain/language.js';
 import {
@@ -11,6 +10,7 @@ import {
   PENDING_INDEX,
   RETRYING_INDEX,
 } from '../schema/job-schemas.js';
+import { counterIs, type StoredJob } from './stored-job.js';
 
 /** How jobs in a state are listed: the index that finds them, and their order. */
 export interface StateList {
@@ -46,13 +46,13 @@ export const STATE_PROJECTION = {
 } as const satisfies Record<keyof StateFields, 1>;
 
 /** Matches the jobs for which `jobState` returns this state. */
-export function inState(state: JobState, now: Date): mongo.Filter<JobDocument> {
+export function inState(state: JobState, now: Date): mongo.Filter<StoredJob> {
   const { status } = JOB_STATES[state];
   switch (state) {
     case 'waiting':
       return { status, nextRunAt: { $lte: now } };
     case 'delayed':
-      return { status, nextRunAt: { $gt: now }, attempts: 0, crashes: 0 };
+      return { status, nextRunAt: { $gt: now }, attempts: counterIs(0), crashes: counterIs(0) };
     case 'retrying':
       return { status, nextRunAt: { $gt: now }, ...HAS_FAILED };
     case 'held':

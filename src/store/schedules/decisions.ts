@@ -1,7 +1,7 @@
 import type { mongo } from 'mongoose';
 import type { Plan } from '../../domain/schedule/plan.js';
 import type { PendingEntry, ScheduleDocument } from '../../domain/schedule/schedule.js';
-import { rejectedWrites } from '../mongo-errors.js';
+import { isResultUnknown, rejectedWrites } from '../mongo-errors.js';
 import type { Collections } from '../schema/collections.js';
 
 /** A plan for a schedule, based on the document as it was read. */
@@ -47,6 +47,48 @@ export async function storeDecisions(
     .find({ _id: { $in: ids }, decision: token }, { projection: { _id: 1 } })
     .toArray();
   return { stored: new Set(stored.map(({ _id }) => _id)), rejected };
+}
+
+/** What decides whether another job may become the current run of a schedule. */
+export interface CurrentRun extends Pick<ScheduleDocument, 'active' | 'decision'> {
+  scheduleId: string;
+  /** Runs are decided that have no job yet. */
+  hasPlannedRuns: boolean;
+}
+
+/** Null if the schedule is not stored. Fields of another type, which another program wrote, count as empty. */
+export async function findCurrentRun(c: Collections, scheduleId: string): Promise<CurrentRun | null> {
+  const found = await c.schedules.findOne<{ active: unknown; decision: string | null; pending: unknown }>(
+    { _id: scheduleId },
+    { projection: { active: 1, decision: 1, 'pending.kind': 1 } },
+  );
+  if (found === null) return null;
+  const { active, decision, pending } = found;
+  const planned: readonly { kind?: unknown }[] = Array.isArray(pending) ? pending : [];
+  return {
+    scheduleId,
+    active: typeof active === 'string' ? active : null,
+    decision,
+    hasPlannedRuns: planned.some(({ kind }) => kind === 'run'),
+  };
+}
+
+/** Makes a job the current run. False if the schedule was decided on or changed since it was read. */
+export async function storeCurrentRun(
+  c: Collections,
+  { scheduleId, decision }: CurrentRun,
+  active: string,
+  token: string,
+): Promise<boolean> {
+  try {
+    const update = { $set: { active, decision: token } };
+    return (await c.schedules.updateOne({ _id: scheduleId, decision }, update)).matchedCount === 1;
+  } catch (error) {
+    if (!isResultUnknown(error)) throw error;
+  }
+  return (
+    (await c.schedules.findOne({ _id: scheduleId, decision: token }, { projection: { _id: 1 } })) !== null
+  );
 }
 
 /** Removes executed entries. If a process executes one again from an older read, it finds that the job exists. */

@@ -63,6 +63,28 @@ function withinScope({ names, environment, except }: ScheduleScope): mongo.Filte
   };
 }
 
+/**
+ * Schedules that the queries above never find, because a field that they select by has the wrong type; except those
+ * that are disabled already. Without an index: reads all schedules, within the time limit.
+ */
+export async function findUnselectableSchedules(c: Collections, limit: number): Promise<ScheduleDocument[]> {
+  const isNot = (...types: string[]): object => ({ $not: { $type: types } });
+  const filter = {
+    disabledReason: isNot('string'),
+    $or: [
+      { _id: isNot('string') },
+      { owner: { $nin: ['code', 'api'] } },
+      { isActive: isNot('bool') },
+      { nextRunAt: isNot('date', 'null') },
+      { environments: isNot('array') },
+      { environments: { $elemMatch: isNot('string') } },
+    ],
+  } as unknown as mongo.Filter<ScheduleDocument>;
+  return withTimeLimit('reading the schedules', () =>
+    c.schedules.find(filter, { limit, maxTimeMS: MAX_QUERY_MS }).toArray(),
+  );
+}
+
 export type UnhealthySchedule = Pick<ScheduleDocument, '_id' | 'nextRunAt' | 'disabledReason'>;
 
 /** Active schedules with an unplanned occurrence up to `before`, oldest first. */
@@ -75,7 +97,24 @@ export async function findLateSchedules(
   return find(c, filter, limit, { hint: DUE_SCHEDULES_INDEX, sort: { nextRunAt: 1 } });
 }
 
-/** Schedules with an invalid rule. Without an index: reads all schedules, within the time limit. */
+/** Where the jobs of active schedules go, the next due first. */
+export async function findScheduleTargets(
+  c: Collections,
+  limit: number,
+): Promise<Pick<ScheduleDocument, '_id' | 'taskType' | 'queue'>[]> {
+  const options = {
+    hint: DUE_SCHEDULES_INDEX,
+    sort: { nextRunAt: 1 },
+    limit,
+    maxTimeMS: MAX_QUERY_MS,
+  } as const;
+  const projection = { taskType: 1, queue: 1 } as const;
+  return withTimeLimit('reading the schedules', () =>
+    c.schedules.find({ isActive: true }, { ...options, projection }).toArray(),
+  );
+}
+
+/** Schedules with an invalid rule or a malformed document. Without an index: reads all schedules, within the time limit. */
 export async function findDisabledSchedules(c: Collections, limit: number): Promise<UnhealthySchedule[]> {
   return find(c, { disabledReason: { $type: 'string' } }, limit, {});
 }

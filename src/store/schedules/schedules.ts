@@ -1,6 +1,8 @@
+import type { mongo } from 'mongoose';
+import { randomUUID } from 'node:crypto';
 import type { ScheduleFilter } from '../../config/method-options.js';
 import type { ScheduleDocument } from '../../domain/schedule/schedule.js';
-import { isDuplicateKey } from '../mongo-errors.js';
+import { isDuplicateKey, isRejectedByValidator } from '../mongo-errors.js';
 import { pageById, type PageQuery } from '../pagination.js';
 import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
@@ -26,6 +28,29 @@ export async function changeSchedule(
     { _id: read._id, decision: read.decision },
     { $set: fields, $inc: { rev: 1 } },
   );
+  return matchedCount === 1;
+}
+
+/**
+ * Disables a schedule that this version cannot read or plan, unless it was changed since it was read. Sets only these
+ * fields and computes nothing from stored ones, so no stored value can make the write fail. A document that the
+ * validator of the collection rejects is written without it: every other update of it would be rejected, too.
+ */
+export async function disableSchedule(
+  c: Collections,
+  read: Pick<ScheduleDocument, '_id' | 'decision'>,
+  disabledReason: string,
+  now: Date,
+): Promise<boolean> {
+  // `$eq`: the id and the decision may be anything, also an object that MongoDB would read as an operator.
+  const filter = { _id: { $eq: read._id }, decision: { $eq: read.decision ?? null } };
+  const update = { $set: { isActive: false, disabledReason, decision: randomUUID(), updatedAt: now } };
+  const write = (options: mongo.UpdateOptions): Promise<mongo.UpdateResult> =>
+    c.schedules.updateOne(filter, update, options);
+  const { matchedCount } = await write({}).catch((error: unknown) => {
+    if (!isRejectedByValidator(error)) throw error;
+    return write({ bypassDocumentValidation: true });
+  });
   return matchedCount === 1;
 }
 

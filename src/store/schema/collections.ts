@@ -1,12 +1,14 @@
 import { mongo, type Schema } from 'mongoose';
-import type { ExecutionDocument } from '../../domain/job/execution.js';
-import type { JobDocument } from '../../domain/job/job.js';
 import type { ScheduleDocument, SkipDocument } from '../../domain/schedule/schedule.js';
+import { unlessAborted } from '../../runtime/waiting.js';
+import { type StoredExecution, type StoredJob } from '../jobs/stored-job.js';
 import { executionSchema, jobSchema } from './job-schemas.js';
 import { scheduleSchema, skipSchema } from './schedule-schemas.js';
 import {
   type AuditDocument,
   auditSchema,
+  type InstallationDocument,
+  installationSchema,
   type LockDocument,
   lockSchema,
   type WorkerDocument,
@@ -16,13 +18,14 @@ import {
 /** Operations use the driver's collections: mongoose's hydrated documents cost several times as much. */
 export interface Collections {
   db: mongo.Db;
-  jobs: mongo.Collection<JobDocument>;
-  executions: mongo.Collection<ExecutionDocument>;
+  jobs: mongo.Collection<StoredJob>;
+  executions: mongo.Collection<StoredExecution>;
   workers: mongo.Collection<WorkerDocument>;
   locks: mongo.Collection<LockDocument>;
   schedules: mongo.Collection<ScheduleDocument>;
   skips: mongo.Collection<SkipDocument>;
   audit: mongo.Collection<AuditDocument>;
+  installation: mongo.Collection<InstallationDocument>;
 }
 
 export type CollectionName = Exclude<keyof Collections, 'db'>;
@@ -36,6 +39,7 @@ export const SCHEMAS: Readonly<Record<string, { name: CollectionName; schema: Sc
   Schedule: { name: 'schedules', schema: scheduleSchema },
   Skip: { name: 'skips', schema: skipSchema },
   Audit: { name: 'audit', schema: auditSchema },
+  Installation: { name: 'installation', schema: installationSchema },
 };
 
 /**
@@ -62,24 +66,35 @@ const HANDLE_OPTIONS = {
 /** Where the options of each method are among its arguments. */
 const COLLECTION_METHODS = {
   ...{ insertOne: 1, insertMany: 1, bulkWrite: 1, updateOne: 2, updateMany: 2, replaceOne: 2 },
-  ...{ findOneAndUpdate: 2, deleteOne: 1, deleteMany: 1, find: 1, findOne: 1, aggregate: 1 },
+  ...{
+    findOneAndUpdate: 2,
+    findOneAndDelete: 1,
+    deleteOne: 1,
+    deleteMany: 1,
+    find: 1,
+    findOne: 1,
+    aggregate: 1,
+  },
   ...{ countDocuments: 1, estimatedDocumentCount: 0, distinct: 2, indexes: 0, createIndexes: 1 },
 } as const satisfies Partial<Record<keyof mongo.Collection, number>>;
 const DB_METHODS = { command: 1, listCollections: 1 } as const satisfies Partial<
   Record<keyof mongo.Db, number>
 >;
 
+/** The methods of a cursor that wait for the server. */
+const CURSOR_METHODS = ['toArray', 'next', 'hasNext', 'tryNext'] as const;
+
 export interface OpenOptions {
   client: mongo.MongoClient;
   database: string;
   prefix: string;
-  /** Called for each operation; aborting the signal ends it. Without it, the timeouts of the client apply. */
-  signal?: () => AbortSignal;
+  /** Called for each operation, with the name of the driver's method. Aborting the signal ends the operation. Default: no limit. */
+  signal?: (method: string) => AbortSignal;
 }
 
 export function openDb({ client, database, signal }: Omit<OpenOptions, 'prefix'>): mongo.Db {
   const db = client.db(database, HANDLE_OPTIONS);
-  return signal === undefined ? db : withSignal(db, DB_METHODS, signal);
+  return signal === undefined ? db : withDeadlines(db, DB_METHODS, signal);
 }
 
 export function openCollections(options: OpenOptions): Collections {
@@ -87,7 +102,7 @@ export function openCollections(options: OpenOptions): Collections {
   const db = openDb(options);
   const open = <T extends mongo.Document>(name: string): mongo.Collection<T> => {
     const collection = db.collection<T>(`${prefix}${name}`, HANDLE_OPTIONS);
-    return signal === undefined ? collection : withSignal(collection, COLLECTION_METHODS, signal);
+    return signal === undefined ? collection : withDeadlines(collection, COLLECTION_METHODS, signal);
   };
   return {
     db,
@@ -98,24 +113,49 @@ export function openCollections(options: OpenOptions): Collections {
     schedules: open('schedules'),
     skips: open('skips'),
     audit: open('audit'),
+    installation: open('installation'),
   };
 }
 
-/** The same object, whose methods pass a signal to the driver. */
-function withSignal<T extends object>(
+/**
+ * The same object, whose methods end when their signal is aborted, whatever the driver does: it can wait forever for a
+ * socket that is closing. The driver gets the signal as well, and then closes the connection that the operation used.
+ */
+function withDeadlines<T extends object>(
   target: T,
   methods: Readonly<Record<string, number>>,
-  signal: () => AbortSignal,
+  signalFor: (method: string) => AbortSignal,
 ): T {
-  const wrapped = Object.create(target) as T;
+  const limited = Object.create(target) as T;
   for (const [method, optionsAt] of Object.entries(methods)) {
     const call = (target as Record<string, (...args: unknown[]) => unknown>)[method];
-    Object.defineProperty(wrapped, method, {
+    Object.defineProperty(limited, method, {
       value: (...args: unknown[]) => {
-        args[optionsAt] = { ...(args[optionsAt] as object | undefined), signal: signal() };
-        return call?.apply(target, args);
+        const signal = signalFor(method);
+        args[optionsAt] = { ...(args[optionsAt] as object | undefined), signal };
+        const result = call?.apply(target, args);
+        return result instanceof Promise ? unlessAborted(signal, result) : limitCursor(result, signal);
       },
     });
   }
-  return wrapped;
+  return limited;
+}
+
+function limitCursor<C>(cursor: C, signal: AbortSignal): C {
+  passSignalToGetMore(cursor, signal);
+  for (const method of CURSOR_METHODS) {
+    const call = (cursor as Partial<Record<string, () => Promise<unknown>>>)[method];
+    if (call === undefined) continue;
+    Object.defineProperty(cursor, method, { value: () => unlessAborted(signal, call.call(cursor)) });
+  }
+  return cursor;
+}
+
+/**
+ * The driver passes the signal of a cursor to its first command only. Without a signal, a `getMore` that hangs would keep
+ * its connection forever. There is no public option for it; in a driver without this field, only that is lost.
+ */
+export function passSignalToGetMore(cursor: unknown, signal: AbortSignal): void {
+  const { cursorOptions } = cursor as { cursorOptions?: { signal?: AbortSignal } };
+  if (cursorOptions !== undefined) cursorOptions.signal = signal;
 }

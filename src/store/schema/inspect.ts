@@ -65,8 +65,13 @@ export function compareIndexes(
         (index) => byName.has(index.name) && describeIndex(index) !== describeIndex(byName.get(index.name)),
       )
       .map(nameOf),
-    foreign: indexes.map(nameOf).filter((name) => !own.has(name)),
+    foreign: indexes.filter((index) => !own.has(nameOf(index)) && !isShardKey(index)).map(nameOf),
   };
+}
+
+/** The index that MongoDB needs for a collection that is sharded by its hashed ids. */
+function isShardKey({ key }: IndexFacts): boolean {
+  return JSON.stringify(key) === '{"_id":"hashed"}';
 }
 
 function nameOf({ name }: IndexFacts): string {
@@ -100,13 +105,21 @@ export async function inspectServer(c: Collections): Promise<ServerFacts> {
   return {
     version: String(build['version']),
     driver: driverVersion(),
-    topology:
-      hello['msg'] === 'isdbgrid' ? 'sharded' : hello['setName'] === undefined ? 'standalone' : 'replicaSet',
+    topology: isMongos(hello) ? 'sharded' : hello['setName'] === undefined ? 'standalone' : 'replicaSet',
     members: Array.isArray(hello['hosts']) ? hello['hosts'].length : 1,
     arbiters: Array.isArray(hello['arbiters']) ? hello['arbiters'].length : 0,
     writeConcern: { w: w ?? null, journal: journal === true },
     localTime: hello['localTime'] as Date,
   };
+}
+
+/** Whether this process is connected to mongos. */
+export async function isSharded(c: Collections): Promise<boolean> {
+  return isMongos(await c.db.command({ hello: 1, maxTimeMS: MAX_QUERY_MS }));
+}
+
+function isMongos(hello: Record<string, unknown>): boolean {
+  return hello['msg'] === 'isdbgrid';
 }
 
 /** Opens a change stream as a worker does. Returns the error message if that fails, else null. */
@@ -157,11 +170,11 @@ export function validatorFor(name: string, schema: Pick<Schema, 'toJSONSchema'>)
   const full = fullSchema(name, schema);
   const fields = CHECKED_FIELDS.get(name);
   if (fields === undefined) return full;
-  const { title, properties } = full;
+  const { title, required = [], properties } = full;
   const checked = Object.entries(properties).filter(([field]) => fields.includes(field));
   return {
     title,
-    ...(fields.length > 0 && { required: [...fields] }),
+    ...(fields.length > 0 && { required: required.filter((field) => fields.includes(field)) }),
     properties: Object.fromEntries(checked),
   };
 }

@@ -1,10 +1,19 @@
 import { setMaxListeners } from 'node:events';
 import type { mongo, Schema } from 'mongoose';
 import { ChronosError, toError } from '../../domain/errors.js';
-import { type DatabaseSource, openGivenClient, type OpenClient, openOwnClient } from '../connection.js';
+import { retry } from '../../runtime/retry.js';
+import { systemClock } from '../../runtime/system-clock.js';
+import {
+  type DatabaseSource,
+  openGivenClient,
+  type OpenClient,
+  openOwnClient,
+  operationDeadlines,
+} from '../connection.js';
 import { toConnectionError } from '../mongo-errors.js';
-import { openCollections, SCHEMAS } from './collections.js';
-import { compareIndexes, fullSchema, validatorFor } from './inspect.js';
+import { type CollectionName, type Collections, openCollections, openDb, SCHEMAS } from './collections.js';
+import { assertSupported, storeInstallation } from './installation.js';
+import { compareIndexes, fullSchema, inspectServer, validatorFor } from './inspect.js';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -15,42 +24,104 @@ const INSTALL_OPTIONS = {
   maxPoolSize: 4,
 } as const;
 
+/** The limit for each command except index builds. Generous, because looking for foreign documents reads a whole collection. */
+const MAX_COMMAND_MS = 60_000;
+
 /** The driver adds no write concern to commands. */
 const MAJORITY = { w: 'majority' } as const;
+
+/**
+ * MongoDB's error codes for what passes when another installer is done: an operation that conflicts with one in progress,
+ * an index build in progress, and one that was aborted by another.
+ */
+const CONFLICTS: ReadonlySet<unknown> = new Set([112, 117, 276, 12_587]);
+const CONFLICT_RETRY = { first: 100, max: 2000 };
+/** Building an index on a large collection takes minutes. */
+const MAX_CONFLICT_MS = 600_000;
 
 const UNAUTHORIZED = 13;
 const NAMESPACE_EXISTS = 48;
 
+/** MongoDB's error codes of shardCollection: the collection has documents, but no index for the key … */
+const NO_SHARD_KEY_INDEX = 72;
+/** … or it is sharded by another key. */
+const OTHER_SHARD_KEY = 23;
+
+/** The collections that grow with the number of jobs. The others stay on one shard. */
+const SHARDED = ['jobs', 'executions'] as const satisfies CollectionName[];
+/** Spreads jobs evenly, however their ids are made, and keeps ids unique: MongoDB checks other unique fields only per shard. */
+const SHARD_KEY = { _id: 'hashed' } as const;
+
+interface InstallRequest {
+  signal?: AbortSignal;
+  /** Also shard the collections that grow; needs a connection to mongos. */
+  shard?: boolean;
+  /** Another process installs at the same time, and this one tries again. */
+  onRetry?: (error: unknown, failures: number, retryIn: number) => void;
+}
+
 /**
- * Creates missing collections, indexes and validators. Several processes may run it at the same time. Stops when the
+ * Creates missing collections, indexes and validators, and stores their version. Several processes may run it at the same time. Stops when the
  * signal is aborted; the server still finishes an index build in progress.
  *
  * With a connection string it uses its own client, because that of a worker has short timeouts. The application's client
  * is used directly: whatever its options are, they work, and an index build has no other time limit than the client's
  * own, which is none by default.
  */
-export async function install(source: DatabaseSource, signal?: AbortSignal): Promise<void> {
+export async function install(source: DatabaseSource, request: InstallRequest = {}): Promise<void> {
+  const { signal, shard = false, onRetry = () => undefined } = request;
   // A signal of its own, because each operation in progress listens to it.
   const stopped = signal === undefined ? new AbortController().signal : AbortSignal.any([signal]);
   setMaxListeners(0, stopped);
   stopped.throwIfAborted();
   const { client, database, close } = await openClient(source, stopped);
   try {
-    const c = openCollections({ client, database, prefix: source.prefix, signal: () => stopped });
+    const limit = operationDeadlines(MAX_COMMAND_MS);
+    const signal = (method: string): AbortSignal =>
+      method === 'createIndexes' ? stopped : AbortSignal.any([stopped, limit()]);
+    const c = openCollections({ client, database, prefix: source.prefix, signal });
+    await assertSupported(c);
+    if (shard) await assertMongos(c);
     const installed = Object.entries(SCHEMAS).map(([model, { name, schema }]) =>
-      installCollection(c.db, c[name] as unknown as mongo.Collection, model, schema),
+      retryConflicts(stopped, onRetry, () =>
+        installCollection(c.db, c[name] as unknown as mongo.Collection, model, schema),
+      ),
     );
     await Promise.all(installed).catch(explainMissingRights);
+    if (shard) {
+      const admin = openDb({ client, database: 'admin', signal });
+      for (const name of SHARDED) await shardCollection(admin, c[name] as unknown as mongo.Collection);
+    }
+    await storeInstallation(c).catch(explainMissingRights);
   } finally {
     await close();
   }
+}
+
+/** Several processes often start together on a new database. */
+function retryConflicts(
+  signal: AbortSignal,
+  onRetry: NonNullable<InstallRequest['onRetry']>,
+  work: () => Promise<void>,
+): Promise<void> {
+  const end = systemClock.monotonic() + MAX_CONFLICT_MS;
+  const isConflict = (error: unknown): boolean => CONFLICTS.has((error as { code?: unknown }).code);
+  return retry(work, {
+    ...CONFLICT_RETRY,
+    clock: systemClock,
+    signal,
+    shouldRetry: (error) => isConflict(error) && systemClock.monotonic() < end,
+    onFailure: (error, failures, retryIn) => {
+      if (isConflict(error)) onRetry(error, failures, retryIn);
+    },
+  });
 }
 
 async function openClient(source: DatabaseSource, signal: AbortSignal): Promise<OpenClient> {
   try {
     return source.uri === undefined
       ? await openGivenClient(source, CONNECT_TIMEOUT_MS, signal)
-      : await openOwnClient(source.uri, source.database, INSTALL_OPTIONS);
+      : await openOwnClient(source.uri, source.database, INSTALL_OPTIONS, signal);
   } catch (error) {
     throw error instanceof ChronosError ? error : toConnectionError(toError(error), 1);
   }
@@ -83,6 +154,44 @@ async function installCollection(
   // index with the same name: that must not keep it from creating the missing ones.
   for (const names of [missing, different]) {
     if (names.length > 0) await collection.createIndexes(indexesOf(schema, names));
+  }
+}
+
+async function assertMongos(c: Collections): Promise<void> {
+  const { topology } = await inspectServer(c);
+  if (topology === 'sharded') return;
+  const found = topology === 'standalone' ? 'a standalone server' : 'a replica set';
+  throw new ChronosError(
+    'INVALID_ARGUMENT',
+    `shard needs a connection to mongos of a sharded cluster, got one to ${found}: install without shard, or connect to mongos`,
+  );
+}
+
+/** Does nothing if the collection is sharded already. Documents that it contains are distributed by the balancer, later. */
+async function shardCollection(admin: mongo.Db, collection: mongo.Collection): Promise<void> {
+  const command = { shardCollection: collection.namespace, key: SHARD_KEY };
+  try {
+    await admin.command(command).catch(async (error: unknown) => {
+      if ((error as { code?: unknown }).code !== NO_SHARD_KEY_INDEX) throw error;
+      await collection.createIndexes([{ key: SHARD_KEY }]);
+      await admin.command(command);
+    });
+  } catch (error) {
+    const reason = toError(error).message;
+    const { code } = error as { code?: unknown };
+    if (code === OTHER_SHARD_KEY) {
+      throw new ChronosError(
+        'NOT_INSTALLED',
+        `'${collection.namespace}' is sharded by another key than { _id: "hashed" }: ${reason}. Change the key with reshardCollection, or install without shard.`,
+        { cause: error },
+      );
+    }
+    if (code !== UNAUTHORIZED) throw error;
+    throw new ChronosError(
+      'NOT_INSTALLED',
+      `the database user may not shard '${collection.namespace}': ${reason}. Grant the action enableSharding on the database (docs/operations.md), or install without shard.`,
+      { cause: error },
+    );
   }
 }
 

@@ -13,6 +13,8 @@ export const PENDING_INDEX = 'pending';
 export const RETRYING_INDEX = 'retrying';
 export const EXPIRES_INDEX = 'expires';
 export const KEEP_INDEX = 'keep_until';
+/** In claim order. */
+export const WAITING_INDEX = 'waiting';
 export const USER_INDEX = 'user';
 export const TAGS_INDEX = 'tags';
 
@@ -30,18 +32,19 @@ const storedError = subdocument({
 });
 
 export const jobSchema = schemaFor({
-  _id: text,
+  // An ObjectId or text.
+  _id: mixed,
   taskType: text,
   queue: text,
   priority: { ...number, min: 0, max: 1000 },
   payload: mixed,
   status: { ...text, enum: JOB_STATUSES },
   nextRunAt: date,
-  createdAt: date,
-  fence: number,
-  attempts: number,
-  crashes: number,
-  lostWhileQueued: number,
+  createdAt: optional.date,
+  fence: optional.number,
+  attempts: optional.number,
+  crashes: optional.number,
+  lostWhileQueued: optional.number,
   retries: optional.mixed,
   timeout: optional.number,
   maxRunningTime: optional.number,
@@ -52,6 +55,7 @@ export const jobSchema = schemaFor({
   expiresAt: { type: Date },
   retention: mixed,
   keepUntil: { type: Date },
+  waitingFor: { type: String },
   held: { type: subdocument({ reason: optional.text, at: date }), default: null },
   skipReason: optional.text,
   cancelRequested: { type: subdocument({ reason: optional.text, at: date }), default: null },
@@ -60,6 +64,7 @@ export const jobSchema = schemaFor({
   lockedUntil: optional.date,
   lockToken: optional.text,
   settledToken: optional.text,
+  settledTokens: { type: [String], default: undefined },
   settledBy: optional.text,
   queuedAt: optional.date,
   firstStartedAt: { type: Date },
@@ -70,7 +75,7 @@ export const jobSchema = schemaFor({
   resultCut: { type: Boolean, default: false },
   error: { type: storedError, default: null },
   trace: { type: String },
-  nonce: text,
+  nonce: optional.text,
 });
 
 // Partial, so that a job is only in the indexes that its status needs: finished jobs are never in the hot ones.
@@ -106,7 +111,10 @@ jobSchema.index(
   { keepUntil: 1 },
   { name: KEEP_INDEX, partialFilterExpression: { keepUntil: { $exists: true } } },
 );
-// A user id is null if there is none.
+jobSchema.index(
+  { waitingFor: 1, priority: 1, nextRunAt: 1, _id: 1 },
+  { name: WAITING_INDEX, partialFilterExpression: { waitingFor: { $exists: true } } },
+);
 jobSchema.index(
   { userId: 1, _id: 1 },
   { name: USER_INDEX, partialFilterExpression: { userId: { $gt: '' } } },
@@ -129,7 +137,8 @@ export const executionSchema = schemaFor({
   finishedAt: date,
   duration: number,
   outcome: text,
-  error: { type: storedError, default: null },
-  log: { type: [String], default: [] },
+  error: { type: storedError },
+  log: { type: [String], default: undefined },
+  reconstructed: { type: Boolean },
 });
 executionSchema.index({ finishedAt: 1 }, { name: EXPIRY_INDEX, expireAfterSeconds: MAX_EXECUTION_AGE_S });

@@ -17,6 +17,7 @@ const pendingEntry = subdocument({
   runningFor: optional.number,
   since: date,
   manual: { type: Boolean },
+  uncounted: { type: Boolean },
 });
 
 export const scheduleSchema = schemaFor({
@@ -33,6 +34,7 @@ export const scheduleSchema = schemaFor({
   expiresIn: optional.number,
   misfire: mixed,
   overlap: text,
+  singleInstance: { type: Boolean, default: false },
   jitter: number,
   maxRuns: optional.number,
   enabled: boolean,

@@ -29,6 +29,8 @@ export interface WorkerDocument {
   clockError: number | null;
   /** What is worse than usual because of the client that its application passed. */
   warnings: readonly string[];
+  /** This worker died, and its heartbeat at this time was its last: the rows of its last attempts are complete. */
+  logCompletedFor?: Date;
   expiresAt: Date;
 }
 
@@ -55,6 +57,15 @@ export interface AuditDocument {
   expiresAt: Date;
 }
 
+/** The only document of its collection: what `install` created last. */
+export interface InstallationDocument {
+  _id: 'layout';
+  layoutVersion: number;
+  /** The package version that installed this layout first, for people. */
+  packageVersion: string;
+  installedAt: Date;
+}
+
 export const workerSchema = schemaFor({
   _id: text,
   state: text,
@@ -72,6 +83,7 @@ export const workerSchema = schemaFor({
   heartbeatAt: date,
   clockError: optional.number,
   warnings: { type: [String], required: true },
+  logCompletedFor: { type: Date },
   expiresAt: date,
 });
 workerSchema.index({ expiresAt: 1 }, { name: EXPIRY_INDEX, expireAfterSeconds: 0 });
@@ -98,3 +110,10 @@ export const auditSchema = schemaFor({
 });
 auditSchema.index({ at: 1, _id: 1 }, { name: AUDIT_INDEX });
 auditSchema.index({ expiresAt: 1 }, { name: EXPIRY_INDEX, expireAfterSeconds: 0 });
+
+export const installationSchema = schemaFor({
+  _id: text,
+  layoutVersion: number,
+  packageVersion: text,
+  installedAt: date,
+});

@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.js';
 import { EventBus } from '../../runtime/event-bus.js';
+import { whenSettled } from '../../runtime/waiting.js';
 import {
   type TrackedLease,
   renewalDueAt,
@@ -50,8 +51,8 @@ export class InProcessRenewer implements Renewer {
     // Reports are never queued here.
   }
 
-  async stop(): Promise<void> {
-    await this.#loop?.stop();
+  async stop(timeout: number): Promise<void> {
+    if (this.#loop !== undefined) await whenSettled(timeout, this.#loop.stop());
     this.#loop = undefined;
     this.#leases.clear();
   }

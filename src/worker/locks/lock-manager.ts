@@ -6,6 +6,12 @@ import { PeriodicService } from '../../runtime/periodic-service.js';
 import type { Lease } from '../../store/jobs/renew.js';
 import type { TrackedLease, Renewer } from './lock-renewer.js';
 
+/** Enough for one operation that hangs, and another try. */
+const MIN_TIME_TO_SETTLE_MS = 15_000;
+
+/** How long to wait for a renewal in progress. */
+const MAX_CLOSE_MS = 6000;
+
 /** `taken`: another worker has the lock. `expired`: it was not renewed in time, so another worker may soon take it. */
 export type LockLossReason = 'taken' | 'expired';
 
@@ -23,6 +29,8 @@ export interface HoldRequest extends Lease {
 export interface HeldLease extends TrackedLease, Readonly<Pick<HoldRequest, 'runsFor' | 'onLost'>> {
   /** The renewer tracks it. */
   isTracked: boolean;
+  /** The handler has ended, and its outcome is not stored yet. */
+  awaitsOutcome: boolean;
 }
 
 export interface LockManagerDeps {
@@ -79,10 +87,10 @@ export class LockManager extends PeriodicService {
   }
 
   /** Ends renewal for good. Call it last, after every lock was released. */
-  async close(): Promise<void> {
+  async close(timeout = MAX_CLOSE_MS): Promise<void> {
     this.#isClosed = true;
     // The renewer may still be starting; this stops it, too.
-    await this.#deps.renewer.stop();
+    await this.#deps.renewer.stop(timeout);
     await this.#renewing?.catch(() => undefined);
     await this.stop();
     this.#renewing = undefined;
@@ -109,6 +117,19 @@ export class LockManager extends PeriodicService {
     this.#track(leases.filter((lease) => this.#held.has(lease)));
   }
 
+  /**
+   * The handler has ended. If its outcome is not stored within the length of the lease, the lock is not renewed any more,
+   * so that another worker can run the job: the connection of the renewer may work while nothing can be stored here.
+   */
+  markEnded(lease: HeldLease): void {
+    if (!this.#held.has(lease)) return;
+    const limit = this.clock.monotonic() + Math.max(lease.length, MIN_TIME_TO_SETTLE_MS);
+    lease.renewUntil = Math.min(lease.renewUntil, limit);
+    lease.prefetched = false;
+    lease.awaitsOutcome = true;
+    if (lease.isTracked) this.#track([lease]);
+  }
+
   /** True while no other worker can have taken the lock. */
   isValid(lease: HeldLease): boolean {
     return this.#held.has(lease) && this.clock.monotonic() < deadline(lease);
@@ -125,6 +146,7 @@ export class LockManager extends PeriodicService {
     renewer.flushReports();
     const now = this.clock.monotonic();
     this.#shortestLease = lockTimeout;
+    this.#reportMissingOutcomes(now);
     for (const lease of this.#held) {
       this.#shortestLease = Math.min(this.#shortestLease, lease.length);
       if (now >= deadline(lease)) this.#lose(lease, 'expired');
@@ -132,6 +154,20 @@ export class LockManager extends PeriodicService {
     // Prefetched jobs are tracked only now: most start and end before the renewer needs to know them.
     this.#track([...this.#held].filter(({ isTracked }) => !isTracked));
     return Promise.resolve(this.#shortestLease / 12);
+  }
+
+  #reportMissingOutcomes(now: number): void {
+    const late = [...this.#held].filter(
+      ({ awaitsOutcome, renewUntil }) => awaitsOutcome && now >= renewUntil,
+    );
+    const [first] = late;
+    if (first === undefined) return;
+    for (const lease of late) lease.awaitsOutcome = false;
+    const others = late.length === 1 ? '' : ` (and of ${late.length - 1} other jobs)`;
+    const message =
+      `the outcome of job '${first.id}'${others} could not be stored in time: ` +
+      'its lock is not renewed any more, so that another worker can run it again';
+    this.events.reportError(this.name, new ChronosError('LOCK_LOST', message), { subject: first.id });
   }
 
   #track(leases: readonly HeldLease[]): void {
@@ -150,7 +186,19 @@ export class LockManager extends PeriodicService {
 function toHeldLease(request: HoldRequest, now: number): HeldLease {
   const { kind, id, token, length, sentAt: renewedAt, runsFor, prefetched, onLost } = request;
   const renewUntil = now + runsFor;
-  return { kind, id, token, length, renewedAt, renewUntil, prefetched, runsFor, onLost, isTracked: false };
+  return {
+    kind,
+    id,
+    token,
+    length,
+    renewedAt,
+    renewUntil,
+    prefetched,
+    runsFor,
+    onLost,
+    isTracked: false,
+    awaitsOutcome: false,
+  };
 }
 
 /** A fifth of the lease is left for clock differences and for the handler to stop. */

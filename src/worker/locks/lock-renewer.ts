@@ -7,7 +7,7 @@ import type { Lease } from '../../store/jobs/renew.js';
 export interface TrackedLease extends Lease {
   /** Monotonic time of the last renewal, taken before its request was sent. */
   renewedAt: number;
-  /** Monotonic time after which it is not renewed, because the handler has used its timeout and grace time. */
+  /** Monotonic time after which it is not renewed: the handler has used its timeout and grace time, or its outcome could not be stored for long. */
   renewUntil: number;
   /** Not started yet: renewed only while the main thread sends heartbeats. */
   prefetched: boolean;
@@ -46,10 +46,12 @@ export interface Renewer {
   heartbeat(): void;
   /** Delivers reports that have arrived but were not handled yet. */
   flushReports(): void;
-  stop(): Promise<void>;
+  /** `timeout`: milliseconds after which it stops waiting for a renewal in progress. */
+  stop(timeout: number): Promise<void>;
 }
 
 const IDLE_MS = 60_000;
+const MIN_ROUND_LIMIT_MS = 10_000;
 
 export type RenewLeases = (leases: readonly Lease[], now: Date) => Promise<Lease[]>;
 
@@ -103,7 +105,8 @@ export class RenewalLoop extends PeriodicService {
     this.#hadWork = due.length > 0;
     if (this.#hadWork) {
       const lost = new Set<Lease>(await renew(due, this.clock.now()));
-      for (const lease of due) lease.renewedAt = sentAt;
+      // A round that hung and ends late knows older times.
+      for (const lease of due) lease.renewedAt = Math.max(lease.renewedAt, sentAt);
       const renewed = due.filter((lease) => !lost.has(lease));
       if (renewed.length > 0) report.renewed(renewed, sentAt);
       if (lost.size > 0) report.lost(due.filter((lease) => lost.has(lease)));
@@ -114,6 +117,12 @@ export class RenewalLoop extends PeriodicService {
 
   protected override get maxRetryDelay(): number {
     return Math.min(super.maxRetryDelay, ...[...this.#deps.leases()].map(({ length }) => length / 6));
+  }
+
+  /** The locks must not expire while a round hangs. Each operation of a round ends sooner. */
+  protected override get maxRoundTime(): number {
+    const shortest = Math.min(...[...this.#deps.leases()].map(({ length }) => length));
+    return Math.min(super.maxRoundTime, Math.max(MIN_ROUND_LIMIT_MS, shortest / 4));
   }
 
   protected override provesRecovery(): boolean {

@@ -125,9 +125,12 @@ export class NamedLocks {
   /** A failed release is only reported: without renewal the lock expires by itself. */
   async #release(name: string, token: string): Promise<void> {
     const { store, events } = this.#deps;
-    await store
-      .releaseLock(name, token)
-      .catch((error: unknown) => events.reportError('release named lock', error));
+    try {
+      await store.releaseLock(name, token);
+      events.reportSuccess('release named lock');
+    } catch (error) {
+      events.reportFailure('release named lock', error);
+    }
   }
 
   #assertOpen(): void {

@@ -13,9 +13,6 @@ import type { FromThread, ThreadInput, ToThread } from './renewal-thread.js';
 // Same extension as this module, so that it loads both from dist/ and when TypeScript is run directly.
 const ENTRY = new URL(`./renewal-thread${extname(import.meta.url)}`, import.meta.url);
 
-/** A thread that has not stopped after this time, for example because the database is unreachable, is terminated. */
-const MAX_STOP_MS = 6000;
-
 const RESPAWN_RETRY = { first: 250, max: 5000 };
 
 type ThreadOptions = Pick<ThreadInput, 'source' | 'lockTimeout' | 'connectTimeout'>;
@@ -86,12 +83,13 @@ export class ThreadedRenewer implements Renewer {
     }
   }
 
-  async stop(): Promise<void> {
+  /** The thread is terminated if it has not ended by then, for example because the database is unreachable. */
+  async stop(timeout: number): Promise<void> {
     this.#stopping.abort();
     const thread = this.#thread;
     if (thread === undefined) return;
     this.#send({ kind: 'stop' });
-    await waitAtMost(systemClock, MAX_STOP_MS, thread.exited);
+    await waitAtMost(systemClock, timeout, thread.exited);
     await thread.worker.terminate();
     await this.#respawning;
     for (const lease of [...this.#slotOf.keys()]) this.untrack(lease);
