@@ -87,6 +87,26 @@ describe('chronos commands for jobs and executions', () => {
     );
   });
 
+  it('show a stored stack so that none of its lines looks like one of their own', async () => {
+    const scheduler = db.scheduler();
+    const forged = ['execution other:1', 'outcome    completed after 1s', '| a log line', 'exit 0'];
+    const fail = (): never => {
+      throw Object.assign(new Error('real'), {
+        stack: ['Error: real', ...forged, '    at file.ts:1'].join('\n'),
+      });
+    };
+    scheduler.registerHandler('bad', fail, { retries: { max: 1 } });
+    const { id } = await scheduler.dispatch('bad');
+    await scheduler.run();
+    const { stdout } = await run('executions', 'show', `${id}:1`);
+    const lines = stdout.split('\n');
+    for (const line of forged) {
+      assert.ok(!lines.includes(line), line);
+      assert.ok(lines.includes(`  ${line}`), line);
+    }
+    assert.ok(lines.includes('      at file.ts:1'));
+  });
+
   it('exit with 1 and an explanation when a job does not exist', async () => {
     const results = await Promise.all([
       run('jobs', 'show', 'nope'),

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { type HttpServer, serveHttp } from '../../../src/http/server.js';
 import type { Scheduler } from '../../../src/index.js';
 import { nextEvent } from '../../support/events.js';
+import { DUE, EXPIRED } from '../../support/invalid-documents.js';
+import { toStoredJob } from '../../../src/store/jobs/stored-job.js';
 import { aJob } from '../../support/factories/job.js';
 import { aWorker } from '../../support/factories/worker.js';
 import { type ResponseBody, ApiClient } from '../../support/api-client.js';
@@ -319,6 +321,27 @@ describe('the HTTP API, used by a client generated from its OpenAPI document', (
     const { status, body } = await api.call('listJobs', { query: { limit: 201 } });
     assert.equal(status, 400);
     assert.match(body.detail, /querystring\/limit must be <= 200/);
+  });
+
+  it('shows malformed jobs in the page with the others, and each alone, with what is wrong [F5]', async () => {
+    const stored = database.connection.collection('chronos_jobs');
+    const documents = Object.entries({ ...DUE, ...EXPIRED }).map(([name, fields]) =>
+      Object.fromEntries(
+        Object.entries({ ...toStoredJob(aJob({ _id: name })), ...fields }).filter(
+          ([, value]) => value !== undefined,
+        ),
+      ),
+    );
+    await stored.insertMany(documents, { bypassDocumentValidation: true });
+    await scheduler.dispatch('works', null, { delay: '1h' });
+    const { items } = await api.succeed('listJobs', { query: { limit: 100 } });
+    assert.equal(items.length, documents.length + 1);
+    assert.equal(items.filter(({ invalid }) => invalid !== null).length, documents.length);
+    for (const { _id } of documents.filter((one) => typeof one['_id'] === 'string')) {
+      if (/^a+$/.test(String(_id))) continue;
+      const { job } = await api.succeed('showJob', { params: { id: String(_id) } });
+      assert.match(job.invalid ?? '', /must|missing/, String(_id));
+    }
   });
 
   it('stops a bulk change when the client disconnects', async () => {

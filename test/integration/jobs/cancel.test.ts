@@ -177,7 +177,7 @@ describe('cancelling a job', () => {
   });
 
   it('gives up after 20 conflicts with other changes and asks to try again', async () => {
-    const { jobs } = database.collections;
+    const { jobs } = database.stored;
     const job = aJob();
     await jobs.insertOne(job);
     let tries = 0;
@@ -201,7 +201,7 @@ describe('cancelling a job', () => {
         return typeof value === 'function' ? (value.bind(target) as unknown) : value;
       },
     });
-    const store = createStore({ ...database.collections, jobs: contended });
+    const store = createStore({ ...database.stored, jobs: contended });
     await assert.rejects(store.cancel(job._id, null, START), {
       code: 'WRONG_STATE',
       message: `job '${job._id}' was changed by others 20 times during this call: try again`,

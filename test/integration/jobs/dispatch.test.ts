@@ -56,6 +56,7 @@ describe('dispatch()', () => {
       resultCut: false,
       error: null,
       trace: null,
+      invalid: null,
     });
   });
 

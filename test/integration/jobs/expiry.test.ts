@@ -90,8 +90,11 @@ describe('a job that expires', () => {
     await database.collections.jobs.insertMany(
       Array.from({ length: 200 }, () => aJob({ expiresAt: timeAfter(-1) })),
     );
-    const store = createStore(database.collections);
-    const sweeps = await Promise.all(['a', 'b', 'c'].map((by) => store.expireJobs(timeAfter(0), 1000, by)));
+    const store = createStore(database.stored);
+    const found = await Promise.all(
+      ['a', 'b', 'c'].map(() => store.findUnclaimedExpired(timeAfter(0), 1000)),
+    );
+    const sweeps = await Promise.all(found.map((jobs, by) => store.expireJobs(jobs, timeAfter(0), `${by}`)));
     const ended = sweeps.flat().map(({ _id }) => _id);
     assert.equal(ended.length, 200);
     assert.equal(new Set(ended).size, 200);
@@ -101,7 +104,7 @@ describe('a job that expires', () => {
   it('stays as it is if a worker claims it between the sweep’s read and its write [B24]', async () => {
     const job = aJob({ expiresAt: timeAfter(-1) });
     await database.collections.jobs.insertOne(job);
-    const jobs = new Proxy(database.collections.jobs, {
+    const jobs = new Proxy(database.stored.jobs, {
       get: (target, name) =>
         name === 'updateMany'
           ? async (...args: Parameters<typeof target.updateMany>) => {
@@ -110,8 +113,10 @@ describe('a job that expires', () => {
             }
           : (Reflect.get(target, name) as unknown),
     });
-    const store = createStore({ ...database.collections, jobs });
-    assert.deepEqual(await store.expireJobs(timeAfter(0), 10, 'sweeper'), []);
+    const store = createStore({ ...database.stored, jobs });
+    const found = await store.findUnclaimedExpired(timeAfter(0), 10);
+    assert.equal(found.length, 1);
+    assert.deepEqual(await store.expireJobs(found, timeAfter(0), 'sweeper'), []);
     assert.equal((await database.collections.jobs.findOne({ _id: job._id }))?.status, 'RUNNING');
   });
 
@@ -202,8 +207,9 @@ describe('a job that expires', () => {
       ...Array.from({ length: 500 }, () => aJob({ expiresAt: timeAfter(MINUTE) })),
       ...Array.from({ length: 3 }, () => aJob({ expiresAt: timeAfter(-1) })),
     ]);
-    const queries = await profileQueries(database, [database.collections.jobs.collectionName], () =>
-      createStore(database.collections).expireJobs(timeAfter(0), 1000, 'sweeper'),
+    const store = createStore(database.stored);
+    const queries = await profileQueries(database, [database.collections.jobs.collectionName], async () =>
+      store.expireJobs(await store.findUnclaimedExpired(timeAfter(0), 1000), timeAfter(0), 'sweeper'),
     );
     assertBounded(queries, 10, 10);
   });

@@ -52,7 +52,7 @@ describe('tags and the user of a job', () => {
       ...Array.from({ length: 5 }, () => aJob({ userId: 'ada' })),
       ...Array.from({ length: 5 }, () => aJob({ tags: ['eu'] })),
     ]);
-    const store = createStore(database.collections);
+    const store = createStore(database.stored);
     for (const filter of [{ userId: 'ada' }, { tag: 'eu' }]) {
       const page = { filter, after: undefined, limit: 20 };
       assertBounded(

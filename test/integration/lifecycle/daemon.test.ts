@@ -62,7 +62,7 @@ describe('the daemon', () => {
     }
     await clock.waiting;
     await scheduler.stop();
-    assert.deepEqual(await over, { ticks: 6, overruns: 0, reason: 'stopped' });
+    assert.deepEqual(await over, { ticks: 6, overruns: 0, reason: 'stopped', left: [] });
     assert.deepEqual(ran, ['01:30', '03:00', '04:30', '06:00', '07:30']);
     assert.deepEqual(trouble, []);
     assert.equal(scheduler.state, 'Stopped');
@@ -119,15 +119,27 @@ describe('the daemon', () => {
     const over = scheduler.daemon({ interval: INTERVAL });
     await clock.nextTick();
     await nextEvent(scheduler, 'job:complete');
-    const failed = ({ operation }: { operation: string }): boolean => operation === 'run pass';
-    const trouble = nextEvent(scheduler, 'worker:error', failed);
-    await withFailPoint(database, { commands: ['find'], how: 'error' }, async () => {
-      await clock.nextTick();
-      await trouble;
+    const ofPass = ({ operation }: { operation: string }): boolean => operation === 'run pass';
+    const reports: unknown[] = [];
+    await clock.waiting;
+    scheduler.on('worker:error', (event) => {
+      if (ofPass(event)) reports.push([event.failures, event.retryIn]);
     });
+    await withFailPoint(database, { commands: ['find'], how: 'error' }, async () => {
+      for (let tick = 0; tick < 2; tick++) {
+        const trouble = nextEvent(scheduler, 'worker:error', ofPass);
+        await clock.nextTick();
+        await trouble;
+      }
+    });
+    const recovered = nextEvent(scheduler, 'worker:recovered', ofPass);
     await clock.nextTick();
-    await waitUntil('both occurrences ran', async () => ran.length >= 3);
-    assert.deepEqual(ran, ['01:30', '03:00', '04:30']);
+    assert.equal((await recovered).failures, 2);
+    assert.deepEqual(reports, [
+      [1, INTERVAL],
+      [2, INTERVAL],
+    ]);
+    assert.deepEqual(ran, ['01:30', '04:30', '06:00']);
     await scheduler.stop();
     assert.equal((await over).reason, 'stopped');
   });
@@ -137,7 +149,7 @@ describe('the daemon', () => {
     const over = scheduler.daemon({ interval: INTERVAL });
     over.catch(() => undefined);
     await scheduler.stop();
-    assert.deepEqual(await over, { ticks: 0, overruns: 0, reason: 'stopped' });
+    assert.deepEqual(await over, { ticks: 0, overruns: 0, reason: 'stopped', left: [] });
   });
 
   it('lets the handler end when it is stopped during a pass, starts no other, and reports no error [Y2]', async () => {
@@ -204,7 +216,7 @@ describe('node dist/worker.js daemon', () => {
   async function assertEverySecond(): Promise<number> {
     const jobs = await db.collections.jobs.find({ schedule: 'second' }).sort({ scheduledFor: 1 }).toArray();
     const [first, last] = [jobs[0]?.scheduledFor, jobs.at(-1)?.scheduledFor];
-    const outcomes = await loadOutcomes(db.collections, 'second', {
+    const outcomes = await loadOutcomes(db.stored, 'second', {
       after: new Date(first!.getTime() - 1),
       until: last!,
     });
@@ -227,6 +239,18 @@ describe('node dist/worker.js daemon', () => {
       worker.lines.filter(({ msg }) => msg.includes(' failed')),
       [],
     );
+  });
+
+  it('exits with 1 and names the job when SIGTERM leaves a handler behind [J17]', async () => {
+    const before = db.scheduler();
+    before.schedule('stubborn', () => undefined).every('1h');
+    await before.runOnce();
+    await db.makeSchedulesDue(3_600_000);
+    const worker = daemon('daemon', 'stubborn', { SHUTDOWN_GRACE: '1s' });
+    await worker.line(({ msg }) => msg === 'stubborn started');
+    worker.signal('SIGTERM');
+    assert.equal((await worker.exited).code, 1);
+    assert.ok(worker.lines.some(({ msg, jobId }) => msg.includes('left unfinished') && jobId !== undefined));
   });
 
   it('exits with 5 after MAX_OVERRUNS in a row and logs the reason [Y2]', async () => {

@@ -210,7 +210,7 @@ describe('draining a worker', () => {
   });
 
   it('is not forgotten by a heartbeat that is sent at the same time', async () => {
-    const store = createStore(db.collections);
+    const store = createStore(db.stored);
     const { drainRequested: _, ...worker } = aWorker();
     assert.equal(await store.saveHeartbeat(worker, false), false);
     await store.requestDrain('worker', true, timeAfter(0));

@@ -163,7 +163,10 @@ describe('the lifecycle of a scheduler', () => {
     const { error } = changes[1]!.event as { error?: Error };
     assert.match(error!.message, /^MongoDB could not be reached \(tried once\): Authentication failed/);
     await assert.rejects(scheduler.start(), { code: 'MONGODB_UNREACHABLE' });
-    await scheduler.stop();
+    assert.deepEqual(await scheduler.stop(), { left: [] });
+    assert.equal(scheduler.state, 'Stopped');
+    const { state, previous } = changes.at(-1)!.event as { state: string; previous: string };
+    assert.deepEqual([previous, state], ['Error', 'Stopped']);
   });
 
   describe('when MongoDB is unreachable', () => {

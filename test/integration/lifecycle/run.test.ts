@@ -5,6 +5,7 @@ import { manualScheduler, withoutRenewalThread } from '../../support/manual-sche
 import { collectionName, useDatabase } from '../../support/database.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { nextEvent } from '../../support/events.js';
+import { withFailPoint } from '../../support/fail-point.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
 
 describe('run()', () => {
@@ -105,6 +106,25 @@ describe('run()', () => {
     assert.equal(starts.length, 60);
   });
 
+  it('resolves when it is stopped while it connects or installs [J13]', async () => {
+    const slowInstall = { commands: ['listIndexes'], how: 500 } as const;
+    for (const isConnected of [false, true]) {
+      const { scheduler } = manualScheduler(database);
+      if (isConnected) await scheduler.getJob('none');
+      await withFailPoint(database, slowInstall, async () => {
+        const running = scheduler.run();
+        running.catch(() => undefined);
+        await scheduler.stop();
+        assert.equal(await running, 0);
+        const pass = scheduler.runOnce();
+        pass.catch(() => undefined);
+        await scheduler.stop();
+        const { entries, executed, isComplete } = await pass;
+        assert.deepEqual([entries, executed, isComplete], [[], 0, false]);
+      });
+    }
+  });
+
   it('rejects a batch that is not a positive integer [J13]', async () => {
     const { scheduler } = manualScheduler(database);
     for (const batch of [0, -1, 1.5, NaN, '5', { $gt: 0 }])
@@ -169,6 +189,11 @@ describe('install()', () => {
           name: 'keep_until',
           key: { keepUntil: 1 },
           partialFilterExpression: { keepUntil: { $exists: true } },
+        },
+        {
+          name: 'waiting',
+          key: { waitingFor: 1, priority: 1, nextRunAt: 1, _id: 1 },
+          partialFilterExpression: { waitingFor: { $exists: true } },
         },
         { name: 'user', key: { userId: 1, _id: 1 }, partialFilterExpression: { userId: { $gt: '' } } },
         { name: 'tags', key: { tags: 1, _id: 1 }, partialFilterExpression: { tags: { $exists: true } } },

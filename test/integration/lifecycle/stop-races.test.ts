@@ -89,7 +89,7 @@ describe('stop() during other work', () => {
     const scheduler = db.scheduler({ taskHandlers: { quick: () => 'ran' } });
     const { id } = await scheduler.dispatch('quick', null, { maxRunningTime: '1ms' });
     const now = new Date();
-    const store = createStore(db.collections);
+    const store = createStore(db.stored);
     const filter = {
       queues: ['default'],
       taskTypes: ['quick'],

@@ -141,7 +141,7 @@ describe('retention', () => {
     );
     const pruner = new Pruner({
       ...{ clock: new ManualClock(), events: new EventBus('worker'), registry: aRegistry() },
-      ...{ store: createStore(database.collections), options: DEFAULTS },
+      ...{ store: createStore(database.stored), options: DEFAULTS },
     });
     const prune = (): Promise<QueryStats[]> =>
       profileQueries(database, [jobs.collectionName], () => pruner.runOnce());

@@ -23,7 +23,7 @@ describe('the sweeper', () => {
       withoutCrashSuspects: false,
       exclude: [],
     };
-    await createStore(db.collections).claimOne(filter, { token: 't', workerId: 'gone', lockedUntil: now });
+    await createStore(db.stored).claimOne(filter, { token: 't', workerId: 'gone', lockedUntil: now });
     assert.equal((await stalled).jobId, id);
   });
 });

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { OutageMonitor } from '../../../src/runtime/outage-monitor.js';
 import { DEFAULTS } from '../../../src/config/options.js';
+import { executionRow } from '../../../src/domain/job/execution.js';
 import type { JobDocument } from '../../../src/domain/job/job.js';
+import type { Scheduler } from '../../../src/index.js';
 import { Sweeper } from '../../../src/maintenance/sweeper.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
+import type { WorkerDocument } from '../../../src/store/schema/system-schemas.js';
 import { createStore, type Store } from '../../../src/store/store.js';
 import { aJob } from '../../support/factories/job.js';
 import { aRegistry } from '../../support/factories/handler-registry.js';
@@ -14,8 +17,12 @@ import { timeAfter, START } from '../../support/instants.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { nextMeasurement } from '../../support/measurements.js';
+import { noInvalidJobs } from '../../support/no-invalid-jobs.js';
 
 const NO_JITTER = { retries: { base: '1s', jitter: 'none' } } as const;
+
+/** Owns the expired locks. */
+const WORKER = 'the owner';
 
 describe('Sweeper', () => {
   const database = useSharedDatabase();
@@ -25,7 +32,8 @@ describe('Sweeper', () => {
     const startedAt = timeAfter(-60_000);
     const job = aJob({
       status: 'RUNNING',
-      lockedBy: 'a dead worker',
+      lockedBy: WORKER,
+      queuedAt: startedAt,
       lockedUntil: timeAfter(-1000),
       nextRunAt: startedAt,
       startedAt,
@@ -35,6 +43,16 @@ describe('Sweeper', () => {
     });
     await database.collections.jobs.insertOne(job);
     return job;
+  }
+
+  async function insertWorker(fields: Pick<WorkerDocument, 'heartbeatAt' | 'state'>): Promise<void> {
+    await database.collections.workers.insertOne({
+      ...{ _id: WORKER, host: 'host', pid: 1, version: '1', queues: [], taskTypes: [] },
+      ...{ concurrency: 1, running: 0, queueSlots: [], isDraining: false, drainRequested: false },
+      ...{ startedAt: timeAfter(-3_600_000), clockError: null, warnings: [] },
+      expiresAt: timeAfter(86_400_000),
+      ...fields,
+    });
   }
 
   function find({ _id }: JobDocument): Promise<JobDocument | null> {
@@ -60,7 +78,7 @@ describe('Sweeper', () => {
         event: {
           jobId: job._id,
           taskType: 'work',
-          lockedBy: 'a dead worker',
+          lockedBy: WORKER,
           crashes: 1,
           status: 'SCHEDULED',
           nextRunAt: timeAfter(1000),
@@ -71,7 +89,7 @@ describe('Sweeper', () => {
     assert.deepEqual(others, []);
     assert.deepEqual(
       [row?.id, row?.outcome, row?.workerId, row?.attempt, row?.fence, row?.error?.code],
-      [`${job._id}:4`, 'crashed', 'a dead worker', 1, 4, 'JOB_CRASHED'],
+      [`${job._id}:4`, 'crashed', WORKER, 1, 4, 'JOB_CRASHED'],
     );
     assert.deepEqual([row?.startedAt, row?.finishedAt, row?.duration], [timeAfter(-60_000), START, 60_000]);
 
@@ -160,6 +178,43 @@ describe('Sweeper', () => {
     });
   }
 
+  describe('if the owner is alive', () => {
+    for (const status of ['RUNNING', 'QUEUED'] as const) {
+      it(`counts nothing against a ${status} job and lets it run again [C9]`, async () => {
+        const job = await insertExpired({ status, crashes: 2 });
+        await insertWorker({ state: 'Running', heartbeatAt: START });
+        const { scheduler } = manualScheduler(database);
+        const stalled = nextEvent(scheduler, 'job:stalled');
+        scheduler.registerHandler('other', () => undefined);
+        await scheduler.run();
+        const now = await find(job);
+        assert.deepEqual(
+          [now?.status, now?.crashes, now?.lostWhileQueued, now?.fence],
+          ['SCHEDULED', 2, 0, job.fence + 1],
+        );
+        assert.equal((await stalled).crashes, 2);
+        const rows = await scheduler.getExecutions(job._id);
+        assert.deepEqual(
+          rows.map(({ outcome, error }) => [outcome, error?.code]),
+          status === 'RUNNING' ? [['lost', 'LOCK_LOST']] : [],
+        );
+      });
+    }
+
+    it('waits for its next heartbeat if that is not due yet [C9]', async () => {
+      const job = await insertExpired();
+      await insertWorker({ state: 'Running', heartbeatAt: timeAfter(-5000) });
+      const { scheduler, clock } = manualScheduler(database, { heartbeatInterval: '10s' });
+      scheduler.registerHandler('other', () => undefined);
+      await scheduler.run();
+      assert.equal((await find(job))?.status, 'RUNNING');
+      clock.advance(30_000);
+      await scheduler.run();
+      const now = await find(job);
+      assert.deepEqual([now?.status, now?.crashes], ['SCHEDULED', 1]);
+    });
+  });
+
   it('does not run a job again that exceeded its maxRunningTime [C9]', async () => {
     const job = await insertExpired({ maxRunningTime: 30_000 });
     await manualScheduler(database).scheduler.run();
@@ -184,6 +239,80 @@ describe('Sweeper', () => {
     }
     assert.equal(events.flat().length, 20);
     assert.equal(await database.collections.executions.countDocuments(), 20);
+  });
+
+  describe('after a worker died', () => {
+    /** A process that sweeps; its clock is two minutes after the last heartbeat of the dead worker. */
+    async function sweep(): Promise<Scheduler> {
+      const { scheduler, clock } = manualScheduler(database);
+      clock.advance(120_000);
+      scheduler.registerHandler('work', () => undefined);
+      await scheduler.run();
+      return scheduler;
+    }
+
+    const insertDead = (state: 'Running' | 'Stopped' = 'Running'): Promise<void> =>
+      insertWorker({ state, heartbeatAt: START });
+
+    async function insertSettled(fields: Partial<JobDocument>): Promise<JobDocument> {
+      const job = aJob({
+        ...{ status: 'COMPLETED', fence: 2, settledBy: WORKER, settledToken: 'token' },
+        ...{ queuedAt: timeAfter(4000), startedAt: timeAfter(4000), finishedAt: timeAfter(5000) },
+        ...fields,
+      });
+      await database.collections.jobs.insertOne(job);
+      return job;
+    }
+
+    it('completes the rows that it could not write, once, and marks them [C10]', async () => {
+      await insertDead();
+      const completed = await insertSettled({ attempts: 1 });
+      const error = { name: 'Error', message: 'broken', code: null, stack: null };
+      const failed = await insertSettled({ status: 'FAILED', attempts: 3, error });
+      const scheduler = await sweep();
+      assert.deepEqual(await scheduler.getExecutions(completed._id), [
+        {
+          ...{ id: `${completed._id}:2`, jobId: completed._id, taskType: 'work', queue: 'default' },
+          ...{ attempt: 2, fence: 2, workerId: WORKER, outcome: 'completed', error: null, log: [] },
+          ...{ startedAt: timeAfter(4000), finishedAt: timeAfter(5000), duration: 1000 },
+          reconstructed: true,
+        },
+      ]);
+      const [row] = await scheduler.getExecutions(failed._id);
+      assert.deepEqual([row?.attempt, row?.outcome, row?.error], [3, 'failed', error]);
+
+      await database.collections.executions.deleteMany({});
+      await sweep();
+      assert.equal(await database.collections.executions.countDocuments(), 0, 'checked once per death');
+    });
+
+    it('keeps rows that exist, and adds none for jobs that others settled [C10]', async () => {
+      await insertDead();
+      const other = await insertSettled({ settledBy: 'a live worker' });
+      const earlier = await insertSettled({ finishedAt: timeAfter(-60_000) });
+      const swept = await insertSettled({
+        status: 'FAILED',
+        error: { name: 'ChronosError', message: 'crashed', code: 'JOB_CRASHED', stack: null },
+      });
+      const logged = await insertSettled({});
+      await createStore(database.stored).logExecutions([
+        executionRow(logged, {
+          ...{ lockToken: 'token', workerId: WORKER, startedAt: START, finishedAt: START, duration: 0 },
+          ...{ outcome: 'completed', error: null, log: ['a line'] },
+        }),
+      ]);
+      const scheduler = await sweep();
+      for (const { _id } of [other, earlier, swept]) assert.deepEqual(await scheduler.getExecutions(_id), []);
+      const [row] = await scheduler.getExecutions(logged._id);
+      assert.deepEqual([row?.log, row?.reconstructed], [['a line'], undefined]);
+    });
+
+    it('adds no rows for a worker that stopped: it has written them all', async () => {
+      await insertDead('Stopped');
+      const job = await insertSettled({});
+      const scheduler = await sweep();
+      assert.deepEqual(await scheduler.getExecutions(job._id), []);
+    });
   });
 
   it('runs at sweepInterval [C9]', async () => {
@@ -227,12 +356,13 @@ describe('Sweeper', () => {
         outages,
         options,
         engine: { wake: () => undefined },
+        invalidJobs: noInvalidJobs,
       });
     }
 
     it('does not take a lock that is renewed during the sweep [C9]', async () => {
       const job = await insertExpired();
-      const store = createStore(database.collections);
+      const store = createStore(database.stored);
       const renewal = { kind: 'job', id: job._id, token: job.lockToken!, length: 60_000 } as const;
       const late: Store = {
         ...store,
@@ -249,7 +379,7 @@ describe('Sweeper', () => {
 
     it('does not miss a cancel request that arrives during the sweep [C9]', async () => {
       const job = await insertExpired();
-      const store = createStore(database.collections);
+      const store = createStore(database.stored);
       const late: Store = {
         ...store,
         findExpired: async (...query) => {
@@ -269,7 +399,7 @@ describe('Sweeper', () => {
 
     it('waits for a third of the lock time after an outage, so that workers can settle first [C9]', async () => {
       const job = await insertExpired();
-      const store = createStore(database.collections);
+      const store = createStore(database.stored);
       const outages = new OutageMonitor(clock, 60_000);
       const sweep = sweeper(store, outages);
       outages.recordFailure();
@@ -281,7 +411,7 @@ describe('Sweeper', () => {
 
     it('logs every crash when sweeps of one process overlap [C9]', async () => {
       const first = await insertExpired();
-      const store = createStore(database.collections);
+      const store = createStore(database.stored);
       const logs = [1, 2].map(() => ({ begun: signal(), release: signal() }));
       const waiting = logs.values();
       let onRecover = async (_: JobDocument): Promise<void> => undefined;
@@ -320,7 +450,7 @@ describe('Sweeper', () => {
       await database.collections.jobs.insertMany(
         Array.from({ length: 120 }, () => aJob({ status: 'QUEUED', lockedUntil: timeAfter(-1) })),
       );
-      const sweep = sweeper(createStore(database.collections));
+      const sweep = sweeper(createStore(database.stored));
       assert.equal(await sweep.runOnce(), 0);
       assert.equal(await sweep.runOnce(), DEFAULTS.sweepInterval);
       assert.equal(await database.collections.jobs.countDocuments({ status: 'QUEUED' }), 0);

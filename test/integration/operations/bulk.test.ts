@@ -76,7 +76,7 @@ describe('bulk operations', () => {
   });
 
   it('do not retry a job that somebody else retried meanwhile [B17]', async () => {
-    const store = createStore(database.collections);
+    const store = createStore(database.stored);
     const jobs = [aJob({ status: 'FAILED' }), aJob({ status: 'FAILED' }), aJob({ status: 'FAILED' })];
     await database.collections.jobs.insertMany(jobs);
     const overtaken = {

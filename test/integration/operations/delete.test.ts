@@ -36,7 +36,7 @@ describe('deleting jobs', () => {
 
   /** Changes the jobs after they were listed and before they are deleted. */
   function depsWith(changeAfterListing: () => Promise<unknown>) {
-    const store = createStore(database.collections);
+    const store = createStore(database.stored);
     const overtaken = {
       ...store,
       listJobs: async (...query: Parameters<typeof store.listJobs>) => {

@@ -43,7 +43,7 @@ describe('doctor', () => {
     await jobs.dropIndex('claim');
     await executions.dropIndex('expiry');
     const first = await problems(scheduler);
-    assert.deepEqual(Object.keys(first), ['indexes', 'expiry', 'handlers', 'queues']);
+    assert.deepEqual(Object.keys(first), ['indexes', 'expiry', 'handlers', 'queues', 'hangingQueues']);
     assert.match(first['indexes']?.finding ?? '', /: chronos_jobs\.claim, chronos_executions\.expiry\.$/);
     assert.match(first['expiry']?.finding ?? '', /executions/);
     assert.match(first['indexes']?.advice ?? '', /install/);
@@ -72,7 +72,7 @@ describe('doctor', () => {
     const { queues, stored } = await scheduler.operations.status();
     assert.deepEqual([queues, stored, (await scheduler.operations.listJobs()).items], [[], 0, []]);
     const found = await problems(scheduler);
-    assert.deepEqual(Object.keys(found), ['indexes', 'validators', 'expiry', 'workersAlive']);
+    assert.deepEqual(Object.keys(found), ['installation', 'indexes', 'validators', 'expiry', 'workersAlive']);
     assert.equal((await database.connection.db?.listCollections().toArray())?.length, 0);
   });
 
@@ -119,7 +119,7 @@ describe('doctor', () => {
   });
 
   it('reads each fact once, and says when not all due jobs were checked [B18]', async () => {
-    const store = createStore(database.collections);
+    const store = createStore(database.stored);
     await database.collections.workers.insertOne(aWorker());
     await database.collections.jobs.insertOne(aJob());
     const asked: string[] = [];
@@ -171,7 +171,7 @@ describe('doctor', () => {
     assert.equal((await operations.doctor()).find(({ check }) => check === 'ownClock')?.level, 'ok');
     const clock = new ManualClock();
     const wallClock = { now: () => new Date(Date.now() - 90_000) };
-    const late = await runChecks({ store: createStore(database.collections), clock, wallClock });
+    const late = await runChecks({ store: createStore(database.stored), clock, wallClock });
     const own = late.find(({ check }) => check === 'ownClock');
     assert.equal(own?.level, 'warning');
     assert.match(own?.finding ?? '', /(89|90)\d{3} ms behind/);

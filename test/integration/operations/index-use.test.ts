@@ -21,7 +21,7 @@ describe('documents read by operations with 6,000 completed, 4,000 future and 3,
 
   before(async () => {
     await database.open();
-    store = createStore(database.collections);
+    store = createStore(database.stored);
     const times = <T>(count: number, make: (index: number) => T): T[] =>
       Array.from({ length: count }, (_, index) => make(index));
     await database.collections.jobs.insertMany([

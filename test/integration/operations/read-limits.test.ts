@@ -14,7 +14,7 @@ describe('reads that a person waits for', () => {
   async function limitsOf(operation: (store: Store) => Promise<unknown>): Promise<unknown[]> {
     const db = database.connection.getClient().db(database.connection.name);
     await db.command({ profile: 2 });
-    await operation(createStore(database.collections));
+    await operation(createStore(database.stored));
     await db.command({ profile: 0 });
     const entries = await db.collection('system.profile').find({ op: 'query' }).toArray();
     await db.dropCollection('system.profile');

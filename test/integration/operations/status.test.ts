@@ -26,7 +26,7 @@ describe('status', () => {
 
   it('counts documents instead of trusting the metadata of a server that was killed', async () => {
     await database.collections.jobs.insertMany([aJob(), aJob({ status: 'FAILED' })]);
-    const store = { ...createStore(database.collections), estimateJobs: async () => 1 };
+    const store = { ...createStore(database.stored), estimateJobs: async () => 1 };
     assert.equal((await readStatus({ store, clock: new ManualClock() })).stored, 2);
   });
 
@@ -134,7 +134,7 @@ describe('status', () => {
   it('stops counting queues when its time is over, and says so [J14]', async () => {
     await database.collections.jobs.insertMany(['a', 'b', 'c'].map((queue) => aJob({ queue })));
     const clock = new ManualClock();
-    const store = createStore(database.collections);
+    const store = createStore(database.stored);
     const slow: typeof store = {
       ...store,
       countLater: (...given) => {

@@ -150,7 +150,7 @@ describe('node dist/worker.js run', () => {
     const cron = pass('cron', 'long,afterLong', { SHUTDOWN_GRACE: '1s' });
     await cron.line(({ msg }) => msg === 'long started');
     cron.signal('SIGTERM');
-    await cron.exited;
+    assert.equal((await cron.exited).code, 1, 'not everything was done');
     assert.deepEqual(
       (await startsInJournal()).map(({ schedule }) => schedule),
       ['long'],
@@ -167,6 +167,15 @@ describe('node dist/worker.js run', () => {
         ['long', 'COMPLETED'],
       ],
     );
+  });
+
+  it('exits with 1 and names the job when SIGTERM leaves a handler behind [J17]', async () => {
+    await makeDue('stubborn');
+    const cron = pass('cron', 'stubborn', { SHUTDOWN_GRACE: '1s' });
+    await cron.line(({ msg }) => msg === 'stubborn started');
+    cron.signal('SIGTERM');
+    assert.equal((await cron.exited).code, 1);
+    assert.match(cron.lines.map(({ msg }) => msg).join('\n'), /stubborn was left unfinished/);
   });
 
   it('compares environments with NODE_ENV, development by default [D8]', async () => {

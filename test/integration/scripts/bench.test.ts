@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { findBinary } from '@chronos/mongod';
 import type { Figure } from '../../../scripts/bench/figures.js';
 
 const run = promisify(execFile);
@@ -16,12 +17,13 @@ describe('npm run bench', () => {
 
   it('shows its results next to their baselines, as a table, as JSON and as a plot [B3]', async () => {
     const [json, svg] = [join(folder, 'figures.json'), join(folder, 'figures.svg')];
-    const parts = ['--quick', '--only', 'noop,latency', '--json', json, '--svg', svg];
+    const parts = ['--quick', '--only', 'noop,latency,sharded', '--json', json, '--svg', svg];
     const { stdout } = await run(process.execPath, ['--import', 'tsx', 'scripts/bench/main.ts', ...parts]);
     const figures = JSON.parse(await readFile(json, 'utf8')) as Figure[];
     const ids = figures.map(({ id }) => id);
-    for (const id of ['noop-100', 'noop-5', 'enqueue-bulk', 'latency-idle-p50'])
-      assert.ok(ids.includes(id), id);
+    const hasMongos = (await findBinary('mongos')) !== undefined;
+    const expected = ['noop-100', 'noop-5', 'enqueue-bulk', 'latency-idle-p50'];
+    for (const id of [...expected, ...(hasMongos ? ['sharded'] : [])]) assert.ok(ids.includes(id), id);
     for (const { id, what, value, floor, ratio } of figures) {
       assert.ok(value > 0 && Number.isFinite(value), `${id}: ${value}`);
       assert.ok(floor !== null && floor > 0 && ratio === value / floor, `${id}: floor ${String(floor)}`);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { JobDocument } from '../../../src/domain/job/job.js';
-import type { DueFilter, DueJob } from '../../../src/store/jobs/claim.js';
+import type { DueFilter } from '../../../src/store/jobs/claim.js';
 import { createStore, type Store } from '../../../src/store/store.js';
 import { aJob } from '../../support/factories/job.js';
 import { collectionName, TestDatabase } from '../../support/database.js';
@@ -22,7 +22,7 @@ describe('index keys examined with 200,000 finished and 100,000 future jobs', ()
   before(async function () {
     this.timeout(60_000);
     await database.open();
-    store = createStore(database.collections);
+    store = createStore(database.stored);
     await fill('COMPLETED', FINISHED);
     // In every queue and task type that claims search.
     await fill('SCHEDULED', FUTURE);
@@ -92,7 +92,7 @@ describe('index keys examined with 200,000 finished and 100,000 future jobs', ()
 
   it('claiming 100 jobs of 40 task types: 139 keys [C2]', async () => {
     await insert(1000, (index) => ({ queue: 'queue-0', taskType: TYPES[index % 40]! }));
-    let found: DueJob[] = [];
+    let found: JobDocument[] = [];
     const work = await measure(async () => (found = await store.findDue(filter(), 100)));
     assert.equal(found.length, 100);
     assertBounded(work, 139, 100);
@@ -100,7 +100,7 @@ describe('index keys examined with 200,000 finished and 100,000 future jobs', ()
 
   it('claiming 100 jobs of 200 pairs of queue and task type: 299 keys [C2]', async () => {
     await insert(2000, byPair);
-    let found: DueJob[] = [];
+    let found: JobDocument[] = [];
     const work = await measure(async () => (found = await store.findDue(filter({ queues: QUEUES }), 100)));
     assert.equal(found.length, 100);
     assertBounded(work, 299, 100);
@@ -108,7 +108,7 @@ describe('index keys examined with 200,000 finished and 100,000 future jobs', ()
 
   it('claiming 100 jobs of 201 pairs: two queries that read at most twice as much [C2]', async () => {
     await insert(2010, (index) => ({ queue: 'queue-0', taskType: TYPES[index % 201]! }));
-    let found: DueJob[] = [];
+    let found: JobDocument[] = [];
     const work = await measure(async () => (found = await store.findDue(filter({ taskTypes: TYPES }), 100)));
     assert.equal(found.length, 100);
     assert.equal(work.length, 2);
@@ -117,7 +117,7 @@ describe('index keys examined with 200,000 finished and 100,000 future jobs', ()
 
   it('claiming 100 jobs from a later position: the skipped jobs are read, and nothing is sorted [C2]', async () => {
     await insert(1000, (index) => ({ queue: 'queue-0', taskType: TYPES[index % 40]! }));
-    let found: DueJob[] = [];
+    let found: JobDocument[] = [];
     const skipped = { ...filter(), mostPriority: 100 };
     const work = await measure(async () => (found = await store.findDue(skipped, 100, 300)));
     assert.equal(found.length, 100);

@@ -4,7 +4,7 @@ import { useDatabase } from '../../support/database.js';
 import { signal } from '../../support/events.js';
 import { runChronosInProcess } from '../../support/fake-terminal.js';
 
-const NAMES = ['audit', 'executions', 'jobs', 'locks', 'schedules', 'skips', 'workers'];
+const NAMES = ['audit', 'executions', 'installation', 'jobs', 'locks', 'schedules', 'skips', 'workers'];
 
 describe('the prefix of the collections', () => {
   const database = useDatabase();

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
+import type { JobDocument } from '../../../src/domain/job/job.js';
 import type { Scheduler } from '../../../src/index.js';
+import type { Settlement } from '../../../src/store/jobs/settle.js';
+import { createStore } from '../../../src/store/store.js';
+import { aJob } from '../../support/factories/job.js';
+import { START } from '../../support/instants.js';
 import { withoutRenewalThread } from '../../support/manual-scheduler.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { countEvents, nextEvent, recordEvents, signal } from '../../support/events.js';
-import { withFailPoint } from '../../support/fail-point.js';
+import { withFailPoint, withoutMajorityReads } from '../../support/fail-point.js';
 
 describe('when MongoDB’s reply is lost', () => {
   const database = useSharedDatabase();
@@ -73,6 +78,28 @@ describe('when MongoDB’s reply is lost', () => {
       const { jobs, executions } = database.collections;
       assert.equal(await jobs.countDocuments({ status: 'COMPLETED' }), 10);
       assert.equal(await executions.countDocuments({ outcome: 'completed' }), 10);
+    });
+  });
+
+  describe('and an election could still undo the write', () => {
+    const settlement = (job: JobDocument): Settlement => ({
+      ...{ jobId: job._id, token: 'mine', workerId: 'me', outcome: { kind: 'completed', result: 'done' } },
+      ...{ startedAt: START, finishedAt: START },
+    });
+
+    it('the outcome does not count as stored before a majority has it [C8] [B3]', async () => {
+      const job = aJob({ status: 'RUNNING', lockedBy: 'me', lockToken: 'mine', fence: 1 });
+      await database.collections.jobs.insertOne(job);
+      const store = createStore(database.stored);
+      await withoutMajorityReads(database, async () => {
+        const notMajority = { writeConcern: { w: 1 } };
+        const settled = { status: 'COMPLETED', settledToken: 'mine', lockToken: null } as const;
+        await database.collections.jobs.updateOne({ _id: job._id }, { $set: settled }, notMajority);
+        assert.deepEqual(await store.findSettled([settlement(job)]), ['unknown']);
+      });
+      // A majority has this write when it has a later one.
+      await store.acquireLock('later', { token: 'other', workerId: 'me', lockedUntil: START }, START);
+      assert.deepEqual(await store.findSettled([settlement(job)]), ['settled']);
     });
   });
 

@@ -23,7 +23,7 @@ const OPERATIONS: Record<string, (store: Store) => Promise<unknown>> = {
       ...{ _id: 'a', at: START, who: 'me', action: 'test', target: null, filter: null },
       ...{ counts: null, requestId: null, expiresAt: timeAfter(1) },
     }),
-  insertMany: (store) => store.logExecutions([{ _id: 'x:1' } as never]),
+  insertMany: (store) => store.logExecutions([{ _id: 'x:1', error: null, log: [] } as never]),
   bulkWrite: (store) => store.markStarted([{ jobId: 'a', token: 't', startedAt: START }]),
   updateOne: (store) => store.releaseLock('a', 't'),
   updateMany: (store) => store.release('t', ['a'], START),

@@ -13,6 +13,7 @@ import { TestDatabase } from '../../support/database.js';
 import { timeAfter, START } from '../../support/instants.js';
 import { explainChange } from '../../support/invariants.js';
 import { ManualClock } from '../../support/manual-clock.js';
+import { noInvalidJobs } from '../../support/no-invalid-jobs.js';
 
 const GRANT = { token: 'new token', workerId: 'me', lockedUntil: timeAfter(60_000) };
 const LONG_AFTER = timeAfter(3_600_000);
@@ -118,6 +119,7 @@ function sweep(store: Store, { maxCrashes = 3 } = {}): Promise<number> {
     store,
     options: { ...DEFAULTS, maxCrashes },
     engine: { wake: () => undefined },
+    invalidJobs: noInvalidJobs,
   }).runOnce();
 }
 
@@ -131,7 +133,7 @@ describe('status transitions', () => {
 
   before(async () => {
     await database.open();
-    store = createStore(database.collections);
+    store = createStore(database.stored);
   });
   after(() => database.close());
 

@@ -71,7 +71,7 @@ describe('write concern', () => {
       await store.recover(
         aJob({ status: 'RUNNING' }),
         { transition: 'recover', nextRunAt: LATER, error: null },
-        'me',
+        { sweptBy: 'me', ownerIsGone: true },
         LATER,
       );
       await store.logExecutions([

@@ -10,6 +10,7 @@ import { ManualClock } from '../../support/manual-clock.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
 import { onMeasurement } from '../../../src/runtime/measurements.js';
+import { noInvalidJobs } from '../../support/no-invalid-jobs.js';
 
 const ANY = { withoutCrashSuspects: false, exclude: [] };
 
@@ -28,7 +29,7 @@ describe('concurrent claims', () => {
   let store: Store;
 
   beforeEach(() => {
-    store = createStore(database.collections);
+    store = createStore(database.stored);
   });
 
   /** With `slow`, other workers get to claim between its search for due jobs and its claim. */
@@ -42,6 +43,8 @@ describe('concurrent claims', () => {
       return due;
     };
     return new JobPicker({
+      isSharded: false,
+      invalidJobs: noInvalidJobs,
       store: { ...store, findDue },
       clock,
       random: Math.random,

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import mongoose from 'mongoose';
-import { startMongod, type EmbeddedMongod } from '@chronos/mongod';
+import { freeStablePort, startMongod, type EmbeddedMongod } from '@chronos/mongod';
 import { Scheduler, type SchedulerOptions } from '../../../src/index.js';
 import { DatabaseClock } from '../../../src/runtime/database-clock.js';
 import { SHORT_INTERVALS } from '../../support/database.js';
@@ -44,7 +42,7 @@ describe('a worker during a MongoDB outage', () => {
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'chronos-outage-'));
-    port = await freePort();
+    port = await freeStablePort();
   });
 
   afterEach(async () => {
@@ -152,13 +150,4 @@ function isAlive(pid: number): boolean {
   } catch {
     return false;
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -8,6 +8,7 @@ import { aJob } from '../../support/factories/job.js';
 import { timeAfter, START } from '../../support/instants.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
+import { noInvalidJobs } from '../../support/no-invalid-jobs.js';
 
 const ANY = { withoutCrashSuspects: false, exclude: [] };
 
@@ -24,7 +25,9 @@ describe('JobPicker', () => {
     for (const taskType of taskTypes)
       registry.register(taskType, () => undefined, { lease: leases[taskType] ?? 60_000 });
     return new JobPicker({
-      store: createStore(database.collections),
+      isSharded: false,
+      invalidJobs: noInvalidJobs,
+      store: createStore(database.stored),
       clock,
       random: Math.random,
       workerId: 'me',

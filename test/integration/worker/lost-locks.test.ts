@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { JobDocument } from '../../../src/domain/job/job.js';
 import type { Outcome } from '../../../src/domain/job/outcome.js';
+import type { Settlement } from '../../../src/store/jobs/settle.js';
 import { createStore, type Store } from '../../../src/store/store.js';
 import { aJob } from '../../support/factories/job.js';
 import { manualScheduler } from '../../support/manual-scheduler.js';
@@ -51,7 +52,7 @@ const FENCED_WRITES: Record<string, [result: unknown, (store: Store, job: JobDoc
         store.recover(
           { ...job, lockToken: OLD_TOKEN },
           { transition: 'recover', nextRunAt: NOW, error: null },
-          'me',
+          { sweptBy: 'me', ownerIsGone: true },
           timeAfter(3_600_000),
         ),
     ],
@@ -62,7 +63,7 @@ describe('a worker that lost its lock', () => {
 
   for (const [name, [result, write]] of Object.entries(FENCED_WRITES)) {
     it(`changes nothing with a ${name} under its old token, which the result shows [B1] [C8]`, async () => {
-      const store = createStore(database.collections);
+      const store = createStore(database.stored);
       const states: Partial<JobDocument>[] = [
         // In the meantime claimed by another worker, rescheduled or finished.
         { status: 'QUEUED', lockToken: 'token of the owner', fence: 8 },
@@ -83,7 +84,7 @@ describe('a worker that lost its lock', () => {
   // Chronos never leaves a token in a job that is not locked, but another program may write one.
   for (const [name, [, write]] of Object.entries(FENCED_WRITES)) {
     it(`changes nothing with a ${name} of a job that is not locked, even if the job has its token [B1]`, async () => {
-      const store = createStore(database.collections);
+      const store = createStore(database.stored);
       for (const status of ['PENDING', 'SCHEDULED', 'COMPLETED'] as const) {
         const job = aJob({ status, lockToken: OLD_TOKEN, _id: 'job-z' });
         await database.collections.jobs.deleteMany();
@@ -95,7 +96,7 @@ describe('a worker that lost its lock', () => {
   }
 
   it('cannot renew or release a named lock with an old token [B1]', async () => {
-    const store = createStore(database.collections);
+    const store = createStore(database.stored);
     const grant = { token: 'token of the owner', workerId: 'owner', lockedUntil: timeAfter(60_000) };
     const held = await store.acquireLock('report', grant, START);
     const lease = { kind: 'named', id: 'report', token: OLD_TOKEN, length: 600_000 } as const;
@@ -105,7 +106,7 @@ describe('a worker that lost its lock', () => {
   });
 
   it('cannot claim a batch of jobs that were claimed by others since they were read [B1]', async () => {
-    const store = createStore(database.collections);
+    const store = createStore(database.stored);
     const read = aJob({ fence: 3 });
     const grant = { token: 'mine', workerId: 'me', lockedUntil: timeAfter(60_000) };
     // Claimed and rescheduled by another worker since it was read: due, but with another fence.
@@ -118,7 +119,7 @@ describe('a worker that lost its lock', () => {
   });
 
   it('cannot settle a job that the same process has claimed again [B1] [C8]', async () => {
-    const store = createStore(database.collections);
+    const store = createStore(database.stored);
     const job = aJob({ status: 'RUNNING', lockedBy: 'me', lockToken: 'second', fence: 3 });
     await database.collections.jobs.insertOne(job);
     const settle = (token: string): ReturnType<Store['settle']> =>
@@ -136,6 +137,32 @@ describe('a worker that lost its lock', () => {
     assert.deepEqual(await settle('second'), ['settled']);
     assert.deepEqual(await settle('first'), ['lost']);
     assert.equal((await database.collections.jobs.findOne({ _id: job._id }))?.result, 'second');
+  });
+
+  it('recognizes its own retry after later attempts have been settled [C10]', async () => {
+    const store = createStore(database.stored);
+    const job = aJob({ status: 'RUNNING', lockedBy: 'me', lockToken: 'attempt 1', fence: 1 });
+    await database.collections.jobs.insertOne(job);
+    const settlement = (token: string, outcome: Outcome): Settlement => ({
+      ...{ jobId: job._id, token, workerId: 'me', outcome, startedAt: START, finishedAt: NOW },
+    });
+    const retry = settlement('attempt 1', { kind: 'retry', error: new Error('first'), nextRunAt: NOW });
+    const outcomes: Outcome[] = [
+      { kind: 'snoozed', until: NOW },
+      { kind: 'completed', result: null },
+    ];
+    // The reply of this write is lost, and the worker reads back only after the attempts that follow.
+    await store.settle([retry]);
+    for (const [index, outcome] of outcomes.entries()) {
+      const token = `attempt ${index + 2}`;
+      const lock = { status: 'RUNNING', lockToken: token, lockedBy: 'another worker' } as const;
+      await database.collections.jobs.updateOne({ _id: job._id }, { $set: lock, $inc: { fence: 1 } });
+      assert.deepEqual(await store.findSettled([retry]), ['settled'], `while ${token} runs`);
+      assert.deepEqual(await store.settle([settlement(token, outcome)]), ['settled']);
+      assert.deepEqual(await store.findSettled([retry]), ['settled'], `after ${token}`);
+    }
+    const never = settlement('never settled', { kind: 'completed', result: null });
+    assert.deepEqual(await store.findSettled([never]), ['lost']);
   });
 
   it('drops and reports the result of a handler whose job another worker has taken [B1] [C8]', async () => {

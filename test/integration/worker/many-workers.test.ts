@@ -38,7 +38,7 @@ describe('many workers', () => {
   }
 
   it('keep every invariant with 2,000 jobs in four processes, one killed and one frozen half-way [C2] [B1]', async () => {
-    const history = await JobHistory.begin(db.collections);
+    const history = await JobHistory.begin(db.stored);
     const scheduler = db.scheduler();
     const kinds = [
       { taskType: 'quick', payload: { echo: 1 } },
@@ -85,16 +85,16 @@ describe('many workers', () => {
 
   /** A worker loses its lock, another claims the job, and then the first one settles through `zombieStore`. */
   async function settleLate(zombieStore: Store): Promise<string[]> {
-    const history = await JobHistory.begin(db.collections);
+    const history = await JobHistory.begin(db.stored);
     const { id } = await db.scheduler().dispatch('work');
-    const store = createStore(db.collections);
+    const store = createStore(db.stored);
     const zombie = await claim(store, 'zombie');
     const expired = new Date(Date.now() + 120_000);
     assert.ok(
       await store.recover(
         zombie.job,
         { transition: 'recover', nextRunAt: new Date(0), error: null },
-        'me',
+        { sweptBy: 'me', ownerIsGone: true },
         expired,
       ),
     );
@@ -138,11 +138,11 @@ describe('many workers', () => {
   }
 
   it('pass the invariant check when a worker that lost its lock settles through the real store [B1]', async () => {
-    assert.deepEqual(await settleLate(createStore(db.collections)), []);
+    assert.deepEqual(await settleLate(createStore(db.stored)), []);
   });
 
   it('fail the invariant check when the fence is removed from the store', async () => {
-    const found = await settleLate(createStore(withoutFence(db.collections)));
+    const found = await settleLate(createStore(withoutFence(db.stored)));
     assert.ok(
       found.some((violation) => /^5: .*zombie/.test(violation)),
       found.join('\n'),

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import type { DispatchRequest } from '../../../src/index.js';
 import { useDatabase } from '../../support/database.js';
-import { countEvents, signal } from '../../support/events.js';
+import { countEvents, nextEvent, signal } from '../../support/events.js';
+import { advanceUntilSettled, manualScheduler } from '../../support/manual-scheduler.js';
+import { flushEventLoop } from '../../support/flush-event-loop.js';
 import { waitUntil } from '../../support/wait-until.js';
 import { nextMeasurement } from '../../support/measurements.js';
 
@@ -42,5 +45,32 @@ describe('prefetching', () => {
     const done = countEvents(scheduler, 'job:complete', 22);
     go.fire();
     await done;
+  });
+
+  it('does not start a prefetched job whose lock may have expired, but releases it [C4] [C8]', async () => {
+    const { scheduler, clock } = manualScheduler(db, { concurrency: 1, lockTimeout: '60s' });
+    const go = signal();
+    scheduler.registerHandler('quick', () => undefined);
+    scheduler.registerHandler('long', () => go.promise);
+    const jobs = (taskType: string, priority: number, count: number): DispatchRequest[] =>
+      Array.from({ length: count }, () => ({ taskType, options: { priority } }));
+    // Short handlers make the worker prefetch.
+    await scheduler.dispatchMany([...jobs('quick', 1, 100), ...jobs('long', 2, 1), ...jobs('quick', 3, 30)]);
+    const long = nextEvent(scheduler, 'job:start', ({ taskType }) => taskType === 'long');
+    const completed = countEvents(scheduler, 'job:complete', 131);
+    await scheduler.start();
+    await advanceUntilSettled(clock, long, 1);
+    const found = await db.collections.jobs.find({ status: 'QUEUED', priority: 3 }).toArray();
+    const prefetched = found.map(({ _id }) => _id);
+    assert.ok(prefetched.length > 0);
+    // The process continues so late that other workers may soon recover its jobs, and its timers have not fired yet.
+    clock.freeze(50_000);
+    go.fire();
+    await flushEventLoop();
+    const fences = (await advanceUntilSettled(clock, completed, 100))
+      .filter(({ jobId }) => prefetched.includes(jobId))
+      .map(({ fence }) => fence);
+    // Claimed, released, claimed.
+    assert.deepEqual(fences, Array(prefetched.length).fill(3));
   });
 });

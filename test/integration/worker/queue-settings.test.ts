@@ -14,6 +14,7 @@ import { assertBounded } from '../../support/query-bounds.js';
 import { collectionName } from '../../support/database.js';
 import { profileQueries } from '../../support/query-profiler.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
+import { noInvalidJobs } from '../../support/no-invalid-jobs.js';
 
 describe('queueSettings.slots', () => {
   const database = useSharedDatabase();
@@ -142,7 +143,9 @@ describe('queueSettings.slots', () => {
       const registry = aRegistry();
       for (const taskType of queues) registry.register(taskType, () => undefined);
       return new JobPicker({
-        store: createStore(database.collections),
+        isSharded: false,
+        invalidJobs: noInvalidJobs,
+        store: createStore(database.stored),
         clock: new ManualClock(timeAfter(10_000)),
         random: Math.random,
         workerId: 'me',

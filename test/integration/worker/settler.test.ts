@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Scheduler } from '../../../src/index.js';
-import { countEvents, recordEvents } from '../../support/events.js';
+import { countEvents, nextEvent, recordEvents } from '../../support/events.js';
 import { withFailPoint } from '../../support/fail-point.js';
 import { withoutRenewalThread } from '../../support/manual-scheduler.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
@@ -48,6 +48,21 @@ describe('settling', () => {
         'job:complete work=second',
       ],
     );
+  });
+
+  it('keeps an outcome until the user may write again', async () => {
+    const scheduler = await workerWithTwoJobs('batched');
+    const completed = countEvents(scheduler, 'job:complete', 2);
+    const denied = nextEvent(
+      scheduler,
+      'worker:error',
+      ({ operation, failures }) => operation === 'settle' && failures === 5,
+    );
+    await withFailPoint(database, { commands: ['update'], how: 'denied' }, async () => {
+      await scheduler.start();
+      await denied;
+    });
+    assert.deepEqual((await completed).map(({ jobId }) => jobId).sort(), ['work=first', 'work=second']);
   });
 
   it('with settle: immediate runs all due jobs of a pass in one slot', async () => {

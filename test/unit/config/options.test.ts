@@ -29,6 +29,8 @@ describe('resolveOptions', () => {
       environment: process.env['NODE_ENV'] ?? 'development',
       symbols: {},
       shellFiles: [],
+      shellInheritEnv: [],
+      shellPayloadEnv: [],
       urlHosts: [],
       queues: ['default'],
       queueSettings: {},

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import mongoose from 'mongoose';
 import { copyPlainData, MAX_RESULT_BYTES, storedResult } from '../../../src/domain/plain-data.js';
+import { revokedProxy, throwingGetter } from '../../support/fuzz.js';
 
 function copyOf(value: unknown): unknown {
   const copied = copyPlainData(value, 'payload');
@@ -96,7 +97,7 @@ describe('copyPlainData', () => {
       [
         'a Map',
         { map: new Map() },
-        'payload.map is a Map; only plain objects, arrays and dates can be stored',
+        'payload.map is a Map; only plain objects, arrays, dates and ObjectIds can be stored',
       ],
       ['a Set', new Set([1]), 'payload is a Set; only plain objects'],
       ['a Buffer', { bytes: Buffer.from('x') }, 'payload.bytes is a Buffer; only plain objects'],
@@ -106,6 +107,23 @@ describe('copyPlainData', () => {
       ['an instance of a class', [new Money()], 'payload[0] is a Money; only plain objects'],
       ['an instance of an unnamed class', new (class {})(), 'payload is a object of an unnamed class'],
       ['a String object', { s: new String('x') }, 'payload.s is a String; only plain objects'],
+      [
+        'a fake Date',
+        { at: Object.create(Date.prototype) as unknown },
+        'payload.at is a Date; only plain objects',
+      ],
+      [
+        'a fake ObjectId',
+        Object.create(mongoose.Types.ObjectId.prototype),
+        'payload is a ObjectId; only plain objects',
+      ],
+      ['a throwing getter', { a: [throwingGetter('b')] }, 'payload.a[0] cannot be read: from a getter'],
+      ['a revoked proxy', { a: revokedProxy({}) }, 'payload.a cannot be read: '],
+      [
+        'thirty million holes',
+        { a: new Array<unknown>(30_000_000) },
+        'payload.a exceeds the limit of 1000000 values',
+      ],
       ['more than fifty levels', nested(51), 'is nested deeper than 50 levels'],
     ] as const) {
       it(what, () => {
@@ -119,6 +137,13 @@ describe('copyPlainData', () => {
       const forged = new mongoose.Types.ObjectId();
       Object.defineProperty(forged, '_bsontype', { value: 'Code' });
       assert.equal(errorsOf({ forged }).length, 1);
+    });
+
+    it('only twenty of a billion problems', () => {
+      const holes = new Array<unknown>(900_000);
+      const errors = errorsOf(Array.from({ length: 1000 }, () => holes));
+      assert.equal(errors.length, 21);
+      assert.equal(errors.at(-1), '(more errors are not shown)');
     });
 
     it('every problem at once', () => {

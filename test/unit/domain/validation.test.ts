@@ -23,6 +23,7 @@ import {
   text,
   textMap,
 } from '../../../src/domain/validation.js';
+import { holes, revokedProxy, throwingGetter } from '../../support/fuzz.js';
 
 const isEven = (value: unknown): value is number => typeof value === 'number' && value % 2 === 0;
 
@@ -177,5 +178,41 @@ describe('shapes', () => {
     const fields = { n: integer(1, 5), at: nullable(flag) };
     assert.deepEqual(collectErrors(fields, { n: 1, at: null, other: true }), []);
     assert.deepEqual(collectErrors(fields, { n: 1 }), ['at must be true or false, got undefined']);
+  });
+});
+
+describe('parse', () => {
+  it('reports what a getter or a proxy throws', () => {
+    const shape = object<{ queue: string }>({ queue: name });
+    const expected =
+      /^it cannot be read, because a getter or a proxy in it throws \(.+\): pass a plain value$/;
+    assert.match(errorOf(shape, throwingGetter('queue')), expected);
+    assert.match(errorOf(shape, revokedProxy({})), expected);
+    assert.match(errorOf(listOf(flag), revokedProxy([])), expected);
+  });
+
+  it('rejects lists with billions of holes before it reads them', () => {
+    assert.equal(errorOf(listOf(flag), holes(4e9)), 'it must have at most 100000 entries, got 4000000000');
+  });
+
+  it('lists a hundred problems of many, and twenty unknown options', () => {
+    const problems = errorOf(
+      listOf(flag),
+      Array.from({ length: 1000 }, () => 1),
+    ).split('\n');
+    assert.equal(problems.length, 102);
+    assert.equal(problems.at(-1), '  - and 900 more');
+    const options = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`x${index}`, 1]));
+    assert.match(errorOf(object({}), options), /^21 problems:[^]* it has 1000 unknown options in total$/);
+  });
+
+  it('does not compare long words with the names of options', () => {
+    const startedAt = performance.now();
+    assert.match(
+      errorOf(object({ queue: name }), { ['x'.repeat(1 << 20)]: 1 }),
+      /^it\.x{100} is not an option$/,
+    );
+    assert.match(errorOf(oneOf('red', 'blue'), 'x'.repeat(1 << 20)), /got 'x{80}'$/);
+    assert.ok(performance.now() - startedAt < 1000);
   });
 });

@@ -192,6 +192,7 @@ describe('HandlerRegistry', () => {
       defaults: { payload: null, queue: null, priority: 100, maxRunningTime: null, expiresIn: null },
       handledBy,
       isServed: true,
+      isSingleInstance: false,
     });
 
     it('returns the options of the Scheduler for a task type without a handler here', () => {

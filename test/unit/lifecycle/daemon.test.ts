@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { Clock } from '../../../src/index.js';
-import { type TickOptions, type DaemonReport, runTicks } from '../../../src/lifecycle/daemon.js';
+import { type TickOptions, runTicks } from '../../../src/lifecycle/daemon.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { seededRandom } from '../../support/seeded-random.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
@@ -46,7 +46,7 @@ class SimulatedClock implements Clock {
 }
 
 interface Observed {
-  report: DaemonReport;
+  report: Awaited<ReturnType<typeof runTicks>>;
   starts: number[];
   ends: number[];
   overruns: Parameters<TickOptions['onOverrun']>[0][];
@@ -66,12 +66,15 @@ async function observe(
     interval: MINUTE,
     maxOverruns: Infinity,
     signal: stopping.signal,
+    onFailure: () => assert.fail('unexpected failure'),
+    onRecovery: () => assert.fail('nothing failed'),
     onOverrun: (overrun) => observed.overruns.push(overrun),
     tick: async () => {
       observed.starts.push(clock.now().getTime());
       clock.advance(work(observed.starts.length));
       observed.ends.push(clock.now().getTime());
       if (observed.starts.length === ticks) stopping.abort();
+      return { hadOutage: false };
     },
     ...options,
   });
@@ -181,7 +184,12 @@ describe('runTicks()', () => {
       maxOverruns: Infinity,
       signal: stopping.signal,
       onOverrun: () => assert.fail('unexpected overrun'),
-      tick: async () => void starts.push(clock.now().toISOString().slice(14, 19)),
+      onFailure: () => assert.fail('unexpected failure'),
+      onRecovery: () => assert.fail('nothing failed'),
+      tick: async () => {
+        starts.push(clock.now().toISOString().slice(14, 19));
+        return { hadOutage: false };
+      },
     });
     await flushEventLoop();
     for (const ms of [29_999, 1, 59_999, 1]) {
@@ -247,6 +255,31 @@ describe('runTicks() with overruns', () => {
     assert.deepEqual(report, { ticks: 3, overruns: 0, reason: 'stopped' }, `ticks at ${starts.join(', ')}`);
   });
 
+  it('counts no failed tick and no tick with an outage, and reports failures and recovery [Y2]', async () => {
+    const reported: unknown[] = [];
+    const clock = new SimulatedClock();
+    clock.advance(MINUTE - (START % MINUTE));
+    const stopping = new AbortController();
+    // An overrun, two ticks that fail after a long wait, one that succeeds after a long wait, and an overrun.
+    const steps = [2, 'throws', 'throws', 'outage', 2] as const;
+    const report = await runTicks({
+      ...{ clock, interval: MINUTE, maxOverruns: 3, signal: stopping.signal },
+      tick: async () => {
+        const step = steps[reported.length];
+        clock.advance(2 * MINUTE);
+        if (step === undefined) stopping.abort();
+        if (step === 'throws') throw new Error('unreachable');
+        if (step === 'outage') reported.push('outage');
+        return { hadOutage: step === 'outage' };
+      },
+      onFailure: (_, failure) => reported.push(failure),
+      onRecovery: (failures) => assert.equal(failures, 2),
+      onOverrun: ({ inARow }) => reported.push(inARow),
+    });
+    assert.deepEqual(reported, [1, { failures: 1, retryIn: 0 }, { failures: 2, retryIn: 0 }, 'outage', 2]);
+    assert.deepEqual(report, { ticks: 6, overruns: 2, reason: 'stopped' });
+  });
+
   it('never ends by default [Y2]', async () => {
     const { report } = await observe(new SimulatedClock(), 1000, () => 3 * MINUTE);
     assert.deepEqual(report, { ticks: 1000, overruns: 999, reason: 'stopped' });
@@ -260,9 +293,12 @@ describe('runTicks() when stopped', () => {
     let ticks = 0;
     const daemon = runTicks({
       ...{ clock, interval: MINUTE, maxOverruns: 1, signal: stopping.signal },
+      onFailure: () => assert.fail('unexpected failure'),
+      onRecovery: () => assert.fail('nothing failed'),
       onOverrun: () => assert.fail('unexpected overrun'),
       tick: async () => {
         ticks++;
+        return { hadOutage: false };
       },
     });
     await flushEventLoop();

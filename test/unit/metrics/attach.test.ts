@@ -54,6 +54,16 @@ describe('attachMetrics', () => {
   const complete = (changes: object = {}): void =>
     bus.emit('job:complete', { ...attempt, result: null, duration: 20, ...changes });
 
+  it('shows which task types hang', async () => {
+    const hanging = (): Promise<number | undefined> =>
+      value('chronos_task_type_hanging', { task_type: 'send' });
+    const since = clock.now();
+    bus.emit('type:hanging', { taskType: 'send', running: 2, since, usualDuration: 20 });
+    assert.equal(await hanging(), 1);
+    bus.emit('type:recovered', { taskType: 'send', hungFor: 70_000 });
+    assert.equal(await hanging(), 0);
+  });
+
   it('adds the configured labels to every sample and rejects invalid labels', async () => {
     for (const { samples } of parseMetrics(await metrics.text()).values())
       for (const { labels } of samples) assert.equal(labels['cluster'], 'blue');

@@ -22,6 +22,11 @@ describe('formatError', () => {
     assert.deepEqual(formatError('thrown'), ['Error: thrown']);
   });
 
+  it('indents the lines after the first, which may come from a stored text', () => {
+    const error = new ChronosError('INVALID_ARGUMENT', "no job 'x\nDispatched y'");
+    assert.deepEqual(formatError(error), ["no job 'x", "  Dispatched y'"]);
+  });
+
   it('escapes control characters', () => {
     const hostile = '\u001b]0;x\u0007\u009b31m\u202e';
     const escaped = '\\x1b]0;x\\x07\\x9b31m\\u202e';

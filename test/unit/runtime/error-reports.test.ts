@@ -62,7 +62,7 @@ describe('error reports', () => {
   function aPlanner(storeDecisions: SchedulePlannerDeps['store']['storeDecisions']): SchedulePlanner {
     return new SchedulePlanner({
       events,
-      store: { storeDecisions, findRunStates: async () => new Map(), changeSchedule: async () => true },
+      store: { storeDecisions, findRunStates: async () => new Map(), disableSchedule: async () => true },
     });
   }
 

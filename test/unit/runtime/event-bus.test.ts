@@ -128,6 +128,24 @@ describe('EventBus', () => {
     assert.deepEqual(calls, ['last', 'added']);
   });
 
+  it('counts the failures of each operation and reports once that they are over', () => {
+    const reports: unknown[] = [];
+    bus.on('worker:error', ({ operation, failures }) => reports.push([operation, failures]));
+    bus.on('worker:recovered', ({ operation, failures }) => reports.push(['recovered', operation, failures]));
+    bus.reportSuccess('release jobs');
+    bus.reportFailure('release jobs', new Error('no primary'));
+    bus.reportFailure('save progress', new Error('no primary'));
+    bus.reportFailure('release jobs', new Error('no primary'));
+    bus.reportSuccess('release jobs');
+    bus.reportSuccess('release jobs');
+    assert.deepEqual(reports, [
+      ['release jobs', 1],
+      ['save progress', 1],
+      ['release jobs', 2],
+      ['recovered', 'release jobs', 2],
+    ]);
+  });
+
   it('rejects unknown event names, with a suggestion, and listeners that are not functions', () => {
     assert.throws(() => bus.on('job:completed' as 'job:complete', () => undefined), {
       code: 'INVALID_ARGUMENT',

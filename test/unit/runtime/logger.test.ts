@@ -33,8 +33,14 @@ const EVENTS: { [E in EventName]: SchedulerEvents[E] } = {
     runningFor: 12_000,
   },
   'schedule:disabled': { scheduleId: 'nightly', reason: 'no cron' },
+  'job:invalid': { jobId: 'j', taskType: 'work', queue: 'default', reason: 'fence is missing', count: 1 },
   'schedule:invalid': { scheduleId: 'nightly', reason: 'rule is missing', count: 1 },
   'schedule:orphaned': { scheduleId: 'nightly' },
+  'schedule:unserved': { scheduleId: 'nightly', queue: 'reports' },
+  'type:hanging': { taskType: 'emails', running: 2, since: at, usualDuration: 1500 },
+  'type:recovered': { taskType: 'emails', hungFor: 90_000 },
+  'queue:hanging': { queue: 'reports', dueAt: at },
+  'queue:recovered': { queue: 'reports', hungFor: 400_000 },
   'daemon:overrun': { tick: 7, late: 2000, inARow: 2 },
   'job:stuck': { ...attempt, runningFor: 5 },
   'worker:state': { state: 'Running', previous: 'Starting' },
@@ -61,9 +67,18 @@ const LINES: Record<EventName, string> = {
   'schedule:skipped':
     'warn: nightly: skipped the run of 2026-01-01T00:00:00.000Z, the previous one is still running (12 s)',
   'schedule:disabled': 'error: the schedule nightly is disabled: no cron',
-  'schedule:invalid': 'error: the schedule nightly is malformed and ignored: rule is missing',
+  'job:invalid': 'error: the stored job j is malformed and was ended as FAILED: fence is missing',
+  'schedule:invalid': 'error: the schedule nightly is malformed and was disabled: rule is missing',
   'schedule:orphaned':
     'warn: no worker defines the schedule nightly any more; remove it with: chronos schedules remove nightly',
+  'schedule:unserved':
+    'warn: no live worker serves the queue reports of the schedule nightly: its runs wait; start a worker that has the queue in its queues',
+  'type:hanging':
+    'warn: emails hangs: 2 running, none has ended since 2026-01-01T00:00:00.000Z, usually one takes 2 s; find out what its handlers wait for, or cancel the jobs: chronos jobs list --state running --type emails',
+  'type:recovered': 'info: emails no longer hangs, after 90 s',
+  'queue:hanging':
+    'warn: the queue reports hangs: a job has been due since 2026-01-01T00:00:00.000Z and none was finished for five minutes; find out why with: chronos doctor',
+  'queue:recovered': 'info: the queue reports no longer hangs, after 400 s',
   'daemon:overrun': 'warn: tick 7 ended 2 s late (2nd in a row)',
   'job:stuck': 'error: emails ignores its abort signal and keeps its slot',
   'worker:state': 'info: worker running',

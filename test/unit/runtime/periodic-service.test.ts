@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
 import { EventBus } from '../../../src/runtime/event-bus.js';
 import { PeriodicService } from '../../../src/runtime/periodic-service.js';
-import { recordEvents, signal } from '../../support/events.js';
+import { nextEvent, recordEvents, signal } from '../../support/events.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
-import { recordMeasurements } from '../../support/measurements.js';
+import { nextMeasurement, recordMeasurements } from '../../support/measurements.js';
 
 class TestService extends PeriodicService {
   readonly name = 'sweep';
@@ -18,6 +19,17 @@ class TestService extends PeriodicService {
 
   get isStopping(): boolean {
     return this.stopping;
+  }
+
+  /** Real milliseconds. */
+  limit = 60_000;
+
+  protected override get maxRoundTime(): number {
+    return this.limit;
+  }
+
+  makeStep(): void {
+    this.recordStep();
   }
 }
 
@@ -208,5 +220,55 @@ describe('PeriodicService', () => {
       record.map(({ event }) => (event as { failures: number }).failures),
       [1, 1],
     );
+  });
+
+  it('reports a round that hangs and starts another, and ignores how the late one ends', async () => {
+    const record = recordEvents(events, 'worker:error', 'worker:recovered');
+    const reported = nextEvent(events, 'worker:error');
+    service.limit = 20;
+    const endRound = await startBlockedRound();
+    const { operation, error, failures, retryIn } = await reported;
+    await flushEventLoop();
+    assert.match(error.message, /the round hangs/);
+    assert.deepEqual([operation, failures, retryIn], ['sweep', 1, 250]);
+    service.limit = 60_000;
+    service.round = () => 1000;
+    assert.equal(await roundsAfter(250), 2);
+    endRound(0);
+    await flushEventLoop();
+    assert.equal(service.rounds, 2, 'the delay that the late round returned does not count');
+    assert.equal(await roundsAfter(1000), 3);
+    assert.deepEqual(
+      record.map(({ name }) => name),
+      ['worker:error', 'worker:recovered'],
+    );
+  });
+
+  it('gives a round time as long as it makes steps', async () => {
+    const record = recordEvents(events, 'worker:error');
+    const startedAt = performance.now();
+    service.limit = 100;
+    service.round = async () => {
+      while (performance.now() - startedAt < 300) {
+        await pause(10);
+        service.makeStep();
+      }
+      return 1000;
+    };
+    const measured = nextMeasurement(events, 'round');
+    await start();
+    await measured;
+    assert.deepEqual(record, []);
+  });
+
+  it('does not wait in stop() for a round that hangs', async () => {
+    const reported = nextEvent(events, 'worker:error');
+    const endRound = await startBlockedRound();
+    service.limit = 20;
+    await service.stop();
+    assert.match((await reported).error.message, /the round hangs/);
+    endRound(0);
+    await flushEventLoop();
+    assert.equal(service.rounds, 1);
   });
 });

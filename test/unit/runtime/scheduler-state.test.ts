@@ -58,7 +58,9 @@ describe('SchedulerState', () => {
   for (const from of STATES) {
     it(`rejects an illegal change from ${from}`, () => {
       for (const to of ['Running', 'Stopped', from] as const) {
-        const legal = (from === 'Starting' && to === 'Running') || (from === 'Stopping' && to === 'Stopped');
+        const legal =
+          (from === 'Starting' && to === 'Running') ||
+          (['Stopping', 'Error'].includes(from) && to === 'Stopped');
         if (legal) continue;
         const state = stateAt(from);
         assert.throws(() => state.enter(to), { code: 'WRONG_STATE' });

@@ -2,12 +2,15 @@ import assert from 'node:assert/strict';
 import { OutageMonitor } from '../../../src/runtime/outage-monitor.js';
 import { Claimer } from '../../../src/worker/claimer.js';
 import { resolveOptions } from '../../../src/config/options.js';
+import { FaultMonitor } from '../../../src/maintenance/fault-monitor.js';
+import { HangMonitor } from '../../../src/maintenance/hang-monitor.js';
 import { Heartbeat } from '../../../src/maintenance/heartbeat.js';
 import { Pruner } from '../../../src/maintenance/pruner.js';
 import { Sweeper } from '../../../src/maintenance/sweeper.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
 import type { PeriodicService } from '../../../src/runtime/periodic-service.js';
 import type { DefinitionSync } from '../../../src/schedules/enqueue/definition-sync.js';
+import type { MalformedSchedules } from '../../../src/schedules/enqueue/malformed-schedules.js';
 import type { PlanExecutor } from '../../../src/schedules/enqueue/plan-executor.js';
 import type { PlanningLock } from '../../../src/schedules/enqueue/planning-lock.js';
 import { ScheduleEnqueuer } from '../../../src/schedules/enqueue/schedule-enqueuer.js';
@@ -18,12 +21,15 @@ import type { JobRunner } from '../../../src/worker/job-runner.js';
 import { LockManager } from '../../../src/worker/locks/lock-manager.js';
 import { RenewalLoop } from '../../../src/worker/locks/lock-renewer.js';
 import { PollLoop } from '../../../src/worker/poll-loop.js';
+import { SingleInstances } from '../../../src/worker/single-instances.js';
 import { UncertainClaims } from '../../../src/worker/uncertain-claims.js';
 import { aRegistry } from '../../support/factories/handler-registry.js';
 import { recordEvents } from '../../support/events.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { seededRandom } from '../../support/seeded-random.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
+import { noInvalidJobs } from '../../support/no-invalid-jobs.js';
+import type { Operation } from '../../../src/domain/events.js';
 
 const HOUR = 3_600_000;
 const options = resolveOptions({ uri: 'mongodb://unused/app' });
@@ -62,6 +68,9 @@ const changes = {
   resume: () => undefined,
 };
 
+/** Services that are repeated sooner than others, in milliseconds. */
+const MAX_DELAYS: Partial<Record<Operation, number>> = { heartbeat: 2000, 'claim jobs': 4000 };
+
 /** Every service, with fakes for its dependencies. */
 const SERVICES: Record<string, (context: ServiceContext) => PeriodicService> = {
   Sweeper: ({ clock, events, round }) =>
@@ -75,12 +84,18 @@ const SERVICES: Record<string, (context: ServiceContext) => PeriodicService> = {
       outages: new OutageMonitor(clock, options.lockTimeout),
       store: {
         findExpired: async () => (round(), []),
+        findUnclaimedExpired: async () => [],
         expireJobs: async () => [],
         keepCancelled: async () => undefined,
         recover: async () => true,
         logExecutions: async () => undefined,
+        findDeadWorkers: async () => [],
+        findLockOwners: async () => new Map(),
+        findUnloggedJobs: async () => [],
+        markLogCompleted: async () => undefined,
       },
       engine: { wake: () => undefined },
+      invalidJobs: noInvalidJobs,
     }),
   Pruner: ({ clock, events, round }) =>
     new Pruner({
@@ -96,6 +111,22 @@ const SERVICES: Record<string, (context: ServiceContext) => PeriodicService> = {
         countPrunable: async () => ({ count: 0, atLeast: false }),
         findListedTaskTypes: async () => [],
       },
+    }),
+  FaultMonitor: ({ clock, events, round }) =>
+    new FaultMonitor({
+      ...{ clock, events, options },
+      store: { readInstallation: async () => (round(), null), inspectCollections: async () => [] },
+    }),
+  HangMonitor: ({ clock, events, round }) =>
+    new HangMonitor({
+      ...{ clock, events, options },
+      registry: aRegistry(),
+      store: {
+        findUsualDurations: async () => new Map(),
+        findOverdueQueues: async () => (round(), []),
+        findIdleQueues: async () => [],
+      },
+      engine: { runningTypes: new Map(), isDraining: false },
     }),
   Heartbeat: ({ clock, events, round }) =>
     new Heartbeat({
@@ -124,6 +155,11 @@ const SERVICES: Record<string, (context: ServiceContext) => PeriodicService> = {
       claimer: new Claimer({
         picker: { isContended: false, pick: async () => (round(), []) },
         uncertainClaims: noUncertainClaims,
+        singleInstances: {
+          select: () => [],
+          admit: async () => [],
+          hasWaitingJobs: false,
+        },
         runner,
         inFlight,
       }),
@@ -148,6 +184,20 @@ const SERVICES: Record<string, (context: ServiceContext) => PeriodicService> = {
     service.add({ token: 'token', ids: undefined, lease: 1e12 });
     return service;
   },
+  SingleInstances: ({ clock, events, round }) =>
+    new SingleInstances({
+      ...{ clock, events, changes, options, uncertainClaims: noUncertainClaims },
+      registry: { singleInstances: new Set(['report']) },
+      store: {
+        findWaitedFor: async () => (round(), []),
+        findCurrentRun: async () => null,
+        storeCurrentRun: async () => true,
+        findRunStates: async () => new Map(),
+        makeWait: async () => undefined,
+        findFirstWaiting: async () => null,
+        endWait: async () => true,
+      },
+    }),
   LockManager: ({ clock, events, round }) =>
     new LockManager({
       clock,
@@ -170,13 +220,19 @@ const SERVICES: Record<string, (context: ServiceContext) => PeriodicService> = {
         findDueSchedules: async () => (round(), []),
         findPendingSchedules: async () => [],
         findSchedules: async () => [],
+        findUnselectableSchedules: async () => [],
         nextScheduleAt: async () => null,
       },
       planner: {
         decide: async () => ({ stored: [], conflicts: 0, unplannable: [] }),
       } as unknown as SchedulePlanner,
       executor: { execute: async () => [] } as unknown as PlanExecutor,
-      definitionSync: { names: [], registerNew: async () => undefined } as unknown as DefinitionSync,
+      definitionSync: {
+        names: [],
+        registerNew: async () => undefined,
+        reportUnserved: async () => undefined,
+      } as unknown as DefinitionSync,
+      malformed: { removeFrom: async () => [] } as unknown as MalformedSchedules,
       planningLock: { observe: () => undefined, release: async () => undefined } as unknown as PlanningLock,
       changes: { intervalMultiplier: 1 },
     }),
@@ -186,6 +242,7 @@ const SERVICES: Record<string, (context: ServiceContext) => PeriodicService> = {
       events,
       registry: aRegistry(),
       options,
+      isSharded: false,
       store: {
         async *watchChanges(_, signal) {
           while (!signal.aborted) {
@@ -327,7 +384,7 @@ describe('every periodic service', () => {
         failure = error;
         service.start();
         await flushEventLoop();
-        for (const [failures, retryIn] of [
+        for (const [failures, delay] of [
           [1, 250],
           [2, 500],
           [3, 1000],
@@ -336,6 +393,7 @@ describe('every periodic service', () => {
           [6, 8000],
           [7, 10_000],
         ] as const) {
+          const retryIn = Math.min(delay, MAX_DELAYS[service.name] ?? Infinity);
           const expected = { operation: service.name, error, failures, retryIn };
           assert.deepEqual(record.at(-1), { name: 'worker:error', event: expected });
           assert.equal(rounds, failures);

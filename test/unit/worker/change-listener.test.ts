@@ -4,7 +4,7 @@ import { aRegistry } from '../../support/factories/handler-registry.js';
 import { EventBus } from '../../../src/runtime/event-bus.js';
 import type { ChangeBatch, ChangeStreamRequest } from '../../../src/store/change-stream.js';
 import { ChangeListener } from '../../../src/worker/change-listener.js';
-import { recordEvents } from '../../support/events.js';
+import { nextEvent, recordEvents } from '../../support/events.js';
 import { START } from '../../support/instants.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
@@ -18,6 +18,8 @@ class FakeStream {
   readonly request: ChangeStreamRequest;
   #feed: ((next: StreamItem | Error | undefined) => void) | undefined;
   closed = false;
+  /** Until it is fed. */
+  ignoresAbort = false;
 
   constructor(request: ChangeStreamRequest, signal: AbortSignal) {
     this.request = request;
@@ -41,7 +43,9 @@ class FakeStream {
       while (!this.signal.aborted) {
         const next = await new Promise<StreamItem | Error | undefined>((resolve) => {
           this.#feed = resolve;
-          this.signal.addEventListener('abort', () => resolve(undefined));
+          this.signal.addEventListener('abort', () => {
+            if (!this.ignoresAbort) resolve(undefined);
+          });
         });
         if (next instanceof Error) throw next;
         if (next === undefined) return;
@@ -69,10 +73,17 @@ describe('ChangeListener', () => {
     events = new EventBus('worker');
     [streams, received, missed, registry] = [[], [], 0, aRegistry()];
     registry.register('work', () => undefined);
-    listener = new ChangeListener({
+    listener = create();
+    listener.start();
+    await flushEventLoop();
+  });
+
+  function create({ isSharded = false } = {}, Listener = ChangeListener): ChangeListener {
+    const created = new Listener({
       clock,
       events,
       registry,
+      isSharded,
       options: { queues: ['default'], pollInterval: 5000 },
       store: {
         watchChanges: (request, signal) => {
@@ -82,10 +93,9 @@ describe('ChangeListener', () => {
         },
       },
     });
-    listener.subscribe({ onChanges: (changes) => received.push(changes), onMissedChanges: () => missed++ });
-    listener.start();
-    await flushEventLoop();
-  });
+    created.subscribe({ onChanges: (changes) => received.push(changes), onMissedChanges: () => missed++ });
+    return created;
+  }
 
   afterEach(async () => {
     await listener.stop();
@@ -120,6 +130,34 @@ describe('ChangeListener', () => {
     assert.equal(streams[0]!.isRead, true);
   });
 
+  it('opens another stream when one hangs, and ignores what the first still reports', async () => {
+    await listener.stop();
+    const reported = nextEvent(events, 'worker:error');
+    listener = create(
+      {},
+      class extends ChangeListener {
+        protected override get maxRoundTime(): number {
+          return streams.length === 1 ? 20 : 60_000;
+        }
+      },
+    );
+    listener.start();
+    await flushEventLoop();
+    const hung = streams[1]!;
+    hung.ignoresAbort = true;
+    clock.advance(5000);
+    await reported;
+    await flushEventLoop();
+    clock.advance(250);
+    await flushEventLoop();
+    assert.deepEqual([streams.length, missed], [3, 1]);
+    await hung.feed('open');
+    assert.equal(listener.intervalMultiplier, 1, 'the second stream is not open yet');
+    assert.equal(hung.closed, true);
+    await open();
+    assert.equal(listener.intervalMultiplier, 6);
+  });
+
   it('lets polls be less frequent while the stream is open, and only then [C1]', async () => {
     assert.equal(listener.intervalMultiplier, 1);
     await open();
@@ -132,6 +170,35 @@ describe('ChangeListener', () => {
     assert.equal(listener.intervalMultiplier, 6);
     await listener.stop();
     assert.equal(listener.intervalMultiplier, 1);
+  });
+
+  describe('through mongos', () => {
+    beforeEach(async () => {
+      await listener.stop();
+      listener = create({ isSharded: true });
+      listener.start();
+      await flushEventLoop();
+      await open();
+    });
+
+    it('does not make polls less frequent: changes are reported late there [B19]', () => {
+      assert.equal(listener.intervalMultiplier, 1);
+    });
+
+    it('passes changes on [B19]', async () => {
+      await streams[1]!.feed(batch);
+      assert.deepEqual(received, [batch]);
+    });
+
+    it('is not opened again for awaited jobs, because polls find their end sooner [B19]', async () => {
+      listener.setAwaited(new Set(['a']));
+      await flushEventLoop();
+      assert.deepEqual([streams.length, [...listener.awaitedInStream]], [2, []]);
+      await listener.stop();
+      listener.setAwaited(new Set(['b']));
+      await flushEventLoop();
+      assert.equal(streams.length, 2, 'a process without a worker needs no stream');
+    });
   });
 
   it('reports a stream that breaks and opens it again with backoff; meanwhile subscribers re-read [B2] [Y9]', async () => {

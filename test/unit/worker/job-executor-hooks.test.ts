@@ -60,6 +60,7 @@ describe('JobExecutor with hooks', () => {
       defaults: { payload: null, queue: null, priority: 100, maxRunningTime: null, expiresIn: null },
       handledBy: undefined,
       isServed: true,
+      isSingleInstance: false,
     });
     const execution = executor.run(aJob({ status: 'RUNNING', ...fields }));
     const attempt = execution.attempt.then((ended) => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { mongo } from 'mongoose';
 import type { JobDocument } from '../../../src/domain/job/job.js';
 import type { DueFilter } from '../../../src/store/jobs/claim.js';
 import type { LockGrant } from '../../../src/store/jobs/fence.js';
@@ -10,6 +11,7 @@ import { aJob } from '../../support/factories/job.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import type { Measurements } from '../../../src/runtime/measurements.js';
 import { recordMeasurements } from '../../support/measurements.js';
+import { noInvalidJobs } from '../../support/no-invalid-jobs.js';
 
 interface Batch {
   transition: 'claim' | 'buffer';
@@ -54,6 +56,7 @@ describe('JobPicker', () => {
     taskTypes?: string[];
     /** Milliseconds by task type; a minute for the others. */
     leases?: Record<string, number>;
+    isSharded?: boolean;
     store?: PickerDeps['store'];
   }
 
@@ -61,6 +64,7 @@ describe('JobPicker', () => {
     queues = ['default'],
     taskTypes = ['work'],
     leases = {},
+    isSharded = false,
     store,
   }: PickerOptions = {}): JobPicker {
     const events = new EventBus('worker');
@@ -69,7 +73,7 @@ describe('JobPicker', () => {
     for (const taskType of taskTypes)
       registry.register(taskType, () => undefined, { lease: leases[taskType] ?? 60_000 });
     return new JobPicker({
-      ...{ clock, events, registry, queues },
+      ...{ clock, events, registry, queues, isSharded, invalidJobs: noInvalidJobs },
       random: () => (randomCalls++, random),
       workerId: 'worker',
       uncertainClaims: { add: (claim) => uncertain.push(claim) },
@@ -114,6 +118,27 @@ describe('JobPicker', () => {
     return ids(claimed.map(({ job }) => job));
   }
 
+  describe('if the process freezes while a claim is prepared', () => {
+    for (const slots of [1, 2]) {
+      it(`ends the lock of ${slots} jobs here before the stored lock expires`, async () => {
+        /** Freezes for 30 s after every look at the time. */
+        class FreezingClock extends ManualClock {
+          override now(): Date {
+            const now = super.now();
+            this.advance(30_000);
+            return now;
+          }
+        }
+        clock = new FreezingClock(NOW);
+        due = jobs(slots);
+        const [claimed] = await picker().pick(request(slots));
+        const { grant } = singleClaims[0] ?? batches[0]!;
+        const storedUntil = grant.lockedUntil.getTime() - NOW.getTime();
+        assert.equal(claimed!.sentAt + claimed!.lease <= storedUntil, true, `sent at ${claimed!.sentAt}`);
+      });
+    }
+  });
+
   describe('for one free slot', () => {
     it('claims the first due job with one write', async () => {
       due = jobs(2);
@@ -126,6 +151,16 @@ describe('JobPicker', () => {
       assert.deepEqual(filter, { ...expected, withoutCrashSuspects: true, exclude: ['running-here'] });
       assert.deepEqual([grant.workerId, grant.lockedUntil], ['worker', new Date('2026-01-01T00:01:00Z')]);
       assert.deepEqual(claimed, [{ job: due[0], token: grant.token, lease: 60_000, sentAt: 0 }]);
+    });
+
+    it('claims by id through mongos, where a write without the id is slow [B19]', async () => {
+      due = jobs(2);
+      const claimed = await picker({ isSharded: true }).pick(request(1));
+      assert.deepEqual(
+        claimed.map(({ job }) => job._id),
+        ids(due.slice(0, 1)),
+      );
+      assert.deepEqual([singleClaims.length, finds.length, batches.length], [0, 1, 1]);
     });
 
     it('claims nothing when nothing is due', async () => {
@@ -153,7 +188,7 @@ describe('JobPicker', () => {
     });
 
     it('reports a claim whose result is unknown', async () => {
-      failing = () => new Error('reply lost');
+      failing = () => new mongo.MongoNetworkError('reply lost');
       await assert.rejects(picker().pick(request(1)), /reply lost/);
       assert.deepEqual(uncertain, [{ token: singleClaims[0]?.grant.token, ids: undefined, lease: 60_000 }]);
     });

@@ -74,7 +74,12 @@ describe('PollLoop', () => {
         return pick(request);
       },
     };
-    claimer = new Claimer({ picker, runner: fakeRunner, inFlight: runner, uncertainClaims });
+    const singleInstances: ConstructorParameters<typeof Claimer>[0]['singleInstances'] = {
+      select: () => [],
+      admit: async () => [],
+      hasWaitingJobs: false,
+    };
+    claimer = new Claimer({ picker, runner: fakeRunner, inFlight: runner, uncertainClaims, singleInstances });
     loop = new PollLoop({
       clock,
       events: new EventBus('worker'),

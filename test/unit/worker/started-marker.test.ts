@@ -79,12 +79,43 @@ describe('StartedMarker', () => {
     assert.deepEqual([written, clock.sleepers], [[], 0]);
   });
 
-  it('reports a failure and does not retry', async () => {
-    const failures = recordEvents(events, 'worker:error');
+  it('retries a mark that failed, without the jobs that ended meanwhile', async () => {
+    const reports = recordEvents(events, 'worker:error', 'worker:recovered');
     mark = () => Promise.reject(new Error('the reply is lost'));
     start('a');
+    start('b');
+    clock.advance(25);
+    await flushEventLoop();
+    marker.drop('a');
+    clock.advance(250);
+    await flushEventLoop();
+    mark = async () => undefined;
+    clock.advance(500);
+    await marker.whenFlushed();
+    assert.deepEqual(written, [['a token', 'b token'], ['b token'], ['b token']]);
+    assert.deepEqual(
+      reports.map(({ name, event }) => [name, (event as { failures: number }).failures]),
+      [
+        ['worker:error', 1],
+        ['worker:error', 2],
+        ['worker:recovered', 2],
+      ],
+    );
+  });
+
+  it('marks a job that started again while its earlier start was being marked', async () => {
+    let finish: () => void = () => undefined;
+    mark = () => new Promise((resolve) => (finish = resolve));
+    start('a', 'first');
+    clock.advance(25);
+    await flushEventLoop();
+    marker.drop('a');
+    start('a', 'second');
+    finish();
+    await flushEventLoop();
+    mark = async () => undefined;
     clock.advance(25);
     await marker.whenFlushed();
-    assert.deepEqual([written, failures.length], [[['a token']], 1]);
+    assert.deepEqual(written, [['a first'], ['a second']]);
   });
 });

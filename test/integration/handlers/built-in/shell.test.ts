@@ -25,9 +25,10 @@ describe('built-in handlers', () => {
       assert.deepEqual(result, { exitCode: 0, stdout: `${text}\n`, stderr: '', cut: false });
     });
 
-    it('passes the id and fence of the job to the program, but not the environment of the worker [D2]', async () => {
-      const { scheduler } = manualScheduler(database);
+    it('passes the id and fence of the job to the program, and only listed variables of the worker [D2]', async () => {
+      const { scheduler } = manualScheduler(database, { shellInheritEnv: ['CHRONOS_TEST_FOLDER'] });
       process.env['CHRONOS_TEST_SECRET'] = 'hunter2';
+      process.env['CHRONOS_TEST_FOLDER'] = '/backup';
       try {
         const script = 'console.log(JSON.stringify(process.env))';
         const show = scheduler
@@ -40,8 +41,10 @@ describe('built-in handlers', () => {
           [id, '1', 'yes'],
         );
         assert.equal(environment['CHRONOS_TEST_SECRET'], undefined);
+        assert.equal(environment['CHRONOS_TEST_FOLDER'], '/backup');
       } finally {
         delete process.env['CHRONOS_TEST_SECRET'];
+        delete process.env['CHRONOS_TEST_FOLDER'];
       }
     });
 

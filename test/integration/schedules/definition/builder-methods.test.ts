@@ -117,8 +117,9 @@ describe('methods of ScheduleBuilder', () => {
     timeout: [(b) => b.timeout('2m'), { timeout: 120_000 }],
     expiresIn: [(b) => b.expiresIn('5m'), { expiresIn: 300_000 }],
     maxRunningTime: [(b) => b.maxRunningTime('10m'), { maxRunningTime: 600_000 }],
-    singleInstance: [(b) => b.singleInstance(), { overlap: 'skip' }],
-    'singleInstance of false': [(b) => b.singleInstance(false), { overlap: 'allow' }],
+    singleInstance: [(b) => b.singleInstance(), { overlap: 'skip', singleInstance: true }],
+    'singleInstance of false': [(b) => b.singleInstance(false), { overlap: 'allow', singleInstance: false }],
+    'overlap of skip': [(b) => b.overlap('skip'), { overlap: 'skip', singleInstance: false }],
     overlap: [(b) => b.overlap('replace'), { overlap: 'replace' }],
     onMisfire: [
       (b) => b.onMisfire('all', { within: '2h', cap: 5 }),

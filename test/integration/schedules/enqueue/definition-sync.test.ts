@@ -160,7 +160,7 @@ describe('storing definitions', () => {
       clock.advance(MINUTE);
       await next.run();
       const span = { after: START, until: changedAt, rule: rule! };
-      assert.deepEqual(await loadOutcomes(database.collections, 'job', span), ['job', 'changed', 'changed']);
+      assert.deepEqual(await loadOutcomes(database.stored, 'job', span), ['job', 'changed', 'changed']);
       clock.advance(4 * MINUTE);
       assert.equal(await next.run(), 1);
     });

@@ -82,7 +82,7 @@ describe('several schedule enqueuers', () => {
       for (const id of ['a', 'b', 'c', 'd']) {
         const { createdAt, anchor } = (await one!.getSchedule(id))!;
         const span = { after: createdAt, until: timeAfter(2 * SECOND, anchor) };
-        assert.deepEqual(await loadOutcomes(database.collections, id, span), ['job', 'job'], id);
+        assert.deepEqual(await loadOutcomes(database.stored, id, span), ['job', 'job'], id);
       }
     });
 
@@ -169,7 +169,7 @@ describe('several schedule enqueuers', () => {
     /** Runs an enqueuer that crashes before or after its nth call of the store. Returns false if it made fewer calls. */
     async function crashAt(clock: ManualClock, step: number, when: 'before' | 'after'): Promise<boolean> {
       let calls = 0;
-      const crashing = intercept(createStore(database.collections), async (work) => {
+      const crashing = intercept(createStore(database.stored), async (work) => {
         const isLast = ++calls === step;
         if (calls > step || (isLast && when === 'before')) throw new Crash();
         const result = await work();
@@ -187,7 +187,7 @@ describe('several schedule enqueuers', () => {
 
     for (const overlap of OVERLAPS) {
       it(`with overlap ${overlap}, at any step, another executes exactly the stored plan [C7] [F3] [D13]`, async () => {
-        const store = createStore(database.collections);
+        const store = createStore(database.stored);
         let step = 1;
         for (let crashed = true; crashed; step++) {
           for (const when of ['before', 'after'] as const) {
@@ -215,7 +215,7 @@ describe('several schedule enqueuers', () => {
         await database.collections.schedules.insertOne(schedule);
         const clock = new ManualClock();
         clock.advance(HOUR);
-        const store = createStore(database.collections);
+        const store = createStore(database.stored);
         // The job was inserted and completed, but the process crashed before it removed the run from `pending`.
         await new PlanExecutor({
           store: { ...store, removePending: async () => undefined },
@@ -234,7 +234,7 @@ describe('several schedule enqueuers', () => {
   describe('when two plan at the same time', () => {
     for (const overlap of OVERLAPS) {
       it(`with overlap ${overlap}, in any order of steps, each occurrence has one outcome and runs overlap only if allowed [J15] [F3] [B10]`, async () => {
-        const store = createStore(database.collections);
+        const store = createStore(database.stored);
         for (let seed = 1; seed <= 8; seed++) {
           const random = seededRandom(seed);
           await reset();
@@ -285,7 +285,7 @@ describe('several schedule enqueuers', () => {
 
     it('the later one loses the compare-and-set and reports the conflict [F3]', async () => {
       await database.collections.schedules.insertMany(['a', 'b', 'c'].map((_id) => aSchedule({ _id })));
-      const store = createStore(database.collections);
+      const store = createStore(database.stored);
       const [clock, events] = [new ManualClock(), new EventBus('late')];
       const plans = recordMeasurements(events, 'plan');
       clock.advance(HOUR);
@@ -313,7 +313,7 @@ describe('several schedule enqueuers', () => {
       for (const [name, change] of changes) {
         await database.collections.schedules.deleteMany();
         await database.collections.schedules.insertOne(aSchedule());
-        const store = createStore(database.collections);
+        const store = createStore(database.stored);
         const late: Store = {
           ...store,
           storeDecisions: async (...decision) => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { mongo } from 'mongoose';
 import { occurrencesOf } from '../../../../src/domain/calendar/occurrences.js';
 import type { Rule } from '../../../../src/domain/calendar/rule.js';
 import type { ScheduleDocument } from '../../../../src/domain/schedule/schedule.js';
@@ -11,6 +12,7 @@ import { timeAfter, START } from '../../../support/instants.js';
 import type { ManualClock } from '../../../support/manual-clock.js';
 import { jobIdsOf, jobsOf, outcomesUntil, TAKEOVER_MS } from '../../../support/schedules.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
+import { waitUntil } from '../../../support/wait-until.js';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -180,6 +182,16 @@ describe('schedules when something fails', () => {
       ['its fields are invalid', { fields: { minutes: 'x' }, timezone: 'UTC' }, /minutes|x/],
       ['its cron is not a string', { cron: 5, timezone: 'UTC' }, /./],
       ['its time zone is missing', { cron: '0 * * * *' }, /zone/i],
+      ['its time zone is unknown', { cron: '0 * * * *', timezone: 'Mars/Phobos' }, /time zone.*Mars\/Phobos/],
+      ['its time zone is not a string', { cron: '0 * * * *', timezone: 5 }, /time zone/],
+      [
+        'its constraints are not lists',
+        { cron: '0 * * * *', timezone: 'UTC', constraints: { hour: 5 } },
+        /hour/,
+      ],
+      ['its days are not a list', { cron: '0 * * * *', timezone: 'UTC', except: 5 }, /except/],
+      ['its period is one time', { cron: '0 * * * *', timezone: 'UTC', between: ['9:00'] }, /between/],
+      ['its interval is too short', { every: 1, timezone: 'UTC' }, /at least 1000 ms/],
       ['its end is not a date', { cron: '0 * * * *', timezone: 'UTC', endsAt: 'tomorrow' }, /./],
     ];
     for (const [name, rule, reason] of rules) {
@@ -204,21 +216,6 @@ describe('schedules when something fails', () => {
         assert.equal(disabled.length, 1, 'reported once');
       });
     }
-
-    it('in an unknown time zone, the schedule stays active for processes that know the zone, and others continue [F5]', async () => {
-      const { scheduler, clock, disabled } = await insertBetweenValid({
-        cron: '0 * * * *',
-        timezone: 'Mars/Phobos',
-      });
-      const troubles = recordEvents(scheduler, 'worker:error');
-      clock.advance(HOUR);
-      assert.equal(await scheduler.run(), 2);
-      const bad = await database.collections.schedules.findOne({ _id: 'bad' });
-      assert.deepEqual([bad?.isActive, bad?.disabledReason, disabled.length], [true, null, 0]);
-      const [report] = troubles.map(({ event }) => event as SchedulerEvents['worker:error']);
-      assert.deepEqual([report?.operation, report?.subject], ['plan schedule', 'bad']);
-      assert.match(report?.error.message ?? '', /Mars\/Phobos/);
-    });
 
     it('the disabled schedule continues when its rule is corrected [F5]', async () => {
       const { scheduler, clock } = await insertBetweenValid({ cron: '0 25 * * *', timezone: 'UTC' });
@@ -267,40 +264,129 @@ describe('schedules when something fails', () => {
   });
 
   describe('with a malformed stored document', () => {
-    it('the schedule is skipped and counted, and others continue [F5]', async () => {
+    const MALFORMED: Record<string, unknown> = {
+      _id: new mongo.ObjectId(),
+      owner: undefined,
+      taskType: undefined,
+      rule: '0 * * * *',
+      queue: 5,
+      priority: 'high',
+      retries: { max: 'x' },
+      timeout: -1,
+      maxRunningTime: 'long',
+      expiresIn: {},
+      misfire: { policy: 'all', within: 3e12, cap: 1e9 },
+      overlap: 'sometimes',
+      jitter: null,
+      maxRuns: 'many',
+      enabled: 'yes',
+      environments: 'production',
+      userId: 42,
+      hash: null,
+      rev: 'first',
+      isActive: 'yes',
+      paused: true,
+      disabledReason: 7,
+      anchor: 'long ago',
+      nextRunAt: '2026-01-01',
+      lastRunAt: 'never',
+      active: 5,
+      pending: 'everything',
+      runs: NaN,
+      decision: { $gt: '' },
+      createdAt: 0,
+      updatedAt: new Date(8.64e15),
+    };
+
+    it('each is disabled with a reason, reported and counted once, shown by doctor, and others continue [F5]', async () => {
       const { scheduler, clock } = createWorker();
       const reports: SchedulerEvents['schedule:invalid'][] = [];
       scheduler.on('schedule:invalid', (event) => void reports.push(event));
-      const malformed: Record<string, unknown> = {
-        taskType: undefined,
-        overlap: 'sometimes',
-        misfire: null,
-        pending: 'everything',
-        anchor: 'long ago',
-        rule: '0 * * * *',
-      };
       await scheduler.addSchedule({ id: 'a', taskType: 'work', cron: '0 * * * *' });
-      for (const [field, value] of Object.entries(malformed))
-        await insertInvalid({ _id: `no ${field}`, [field]: value });
+      for (const [field, value] of Object.entries(MALFORMED))
+        await insertInvalid({ _id: `bad ${field}`, [field]: value });
       await scheduler.addSchedule({ id: 'z', taskType: 'work', cron: '0 * * * *' });
-      const findMalformed = (): Promise<ScheduleDocument[]> =>
-        database.collections.schedules.find({ _id: /^no / }).toArray();
-      const before = await findMalformed();
       for (const hour of [1, 2]) {
         clock.advance(HOUR);
         assert.equal(await scheduler.run(), 2, `hour ${hour}`);
       }
+      const disabled = await database.collections.schedules.find({ _id: { $nin: ['a', 'z'] } }).toArray();
+      assert.equal(disabled.length, Object.keys(MALFORMED).length);
+      for (const { _id, isActive, disabledReason } of disabled) {
+        const field = typeof _id === 'string' ? _id.slice(4) : '_id';
+        assert.equal(isActive, false, field);
+        assert.match(disabledReason ?? '', new RegExp(`^${field} must be `));
+      }
       assert.deepEqual(
-        reports.map(({ scheduleId, count }) => ({ scheduleId, count })),
-        Object.keys(malformed).map((field, index) => ({ scheduleId: `no ${field}`, count: index + 1 })),
+        reports.map(({ reason }) => reason).toSorted(),
+        disabled.map(({ disabledReason }) => disabledReason).toSorted(),
       );
-      for (const { scheduleId, reason } of reports)
-        assert.match(reason, new RegExp(`^${scheduleId.slice(3)} must be `));
-      assert.deepEqual(await findMalformed(), before);
+      assert.deepEqual(
+        reports.map(({ count }) => count),
+        reports.map((_, index) => index + 1),
+      );
       assert.equal(await database.collections.jobs.countDocuments(), 4);
+      const findings = await scheduler.operations.doctor();
+      const finding = findings.find(({ check }) => check === 'disabledSchedules');
+      assert.deepEqual(
+        [finding?.level, /bad \w+ \(.* must be /.test(finding?.finding ?? '')],
+        ['error', true],
+      );
     });
 
-    it('the API rejects calls for it, lists the others and can remove it [F5]', async () => {
+    it('a pass over a year of missed runs stays small whatever the stored misfire policy is [F5]', async () => {
+      const { scheduler, clock } = createWorker();
+      await scheduler.addSchedule({ id: 'a', taskType: 'work', cron: '0 * * * *' });
+      await insertInvalid({
+        _id: 'bad',
+        rule: { every: 1000, timezone: 'UTC' },
+        misfire: { policy: 'all', within: 3e12, cap: 1e9 },
+        nextRunAt: timeAfter(-365 * 24 * HOUR),
+      });
+      clock.advance(HOUR);
+      assert.equal(await scheduler.run(), 1);
+      const bad = await database.collections.schedules.findOne({ _id: 'bad' });
+      assert.match(bad?.disabledReason ?? '', /^misfire must be .* up to 1000, got/);
+    });
+
+    it('a definition whose stored schedule is malformed does not keep a worker from starting [F5]', async () => {
+      const scheduler = database.scheduler(withoutRenewalThread);
+      scheduler.schedule('broken', () => undefined).hourly();
+      const ran = new Promise<void>((resolve) =>
+        scheduler.schedule('healthy', () => resolve()).everySecond(),
+      );
+      await insertInvalid({ _id: 'broken', owner: 'code', anchor: 'long ago', pending: 5 });
+      await scheduler.start();
+      await ran;
+      const broken = await database.collections.schedules.findOne({ _id: 'broken' });
+      assert.match(broken?.disabledReason ?? '', /anchor must be a date.*pending/);
+      // Without the malformed document, the definition is registered again.
+      await scheduler.removeSchedule('broken');
+      await waitUntil('the definition is registered', async () => {
+        return (await database.collections.schedules.findOne({ _id: 'broken' }))?.isActive === true;
+      });
+    });
+
+    it('a list shows what it can of it and marks the row [F5]', async () => {
+      const { scheduler } = createWorker();
+      await scheduler.addSchedule({ id: 'a', taskType: 'work', cron: '0 * * * *' });
+      for (const [field, value] of Object.entries(MALFORMED))
+        await insertInvalid({ _id: `bad ${field}`, [field]: value });
+      await insertInvalid({ _id: 'bad zone', rule: { cron: '0 * * * *', timezone: 'Mars/Phobos' } });
+      const { items, next } = await scheduler.listSchedules({ limit: 100 });
+      assert.deepEqual([items.length, next], [Object.keys(MALFORMED).length + 2, null]);
+      for (const { id, invalid, taskType } of items) {
+        if (id === 'a') assert.equal(invalid, null);
+        else assert.match(invalid ?? '', /must be/, id);
+        if (id !== 'bad taskType') assert.equal(taskType, 'work');
+      }
+      assert.deepEqual(
+        items.map((item) => item.nextRuns(1)).filter((runs) => !Array.isArray(runs)),
+        [],
+      );
+    });
+
+    it('the API rejects calls for it, marks it in lists and can remove it [F5]', async () => {
       const { scheduler } = createWorker();
       await scheduler.addSchedule({ id: 'good', taskType: 'work', cron: '0 * * * *' });
       await insertInvalid({ _id: 'bad', overlap: 'sometimes' });
@@ -314,12 +400,16 @@ describe('schedules when something fails', () => {
         await assert.rejects(call(), {
           code: 'INVALID_SCHEDULE',
           message:
-            "the stored schedule 'bad' is malformed: overlap must be one of allow, skip, queue, replace, got 'sometimes'",
+            "the stored schedule 'bad' is malformed: overlap must be one of allow, skip, queue, replace, got 'sometimes'. " +
+            'Correct the stored document, or remove it and add it again',
         });
       }
       assert.deepEqual(
-        (await scheduler.listSchedules()).items.map(({ id }) => id),
-        ['good'],
+        (await scheduler.listSchedules()).items.map(({ id, invalid }) => [id, invalid !== null]),
+        [
+          ['bad', true],
+          ['good', false],
+        ],
       );
       assert.equal(await scheduler.removeSchedule('bad'), true);
       assert.equal(await scheduler.getSchedule('bad'), null);

@@ -37,7 +37,7 @@ describe('a schedule that one query returns twice', () => {
   it('is planned once: an occurrence that another process has skipped gets no job [J15] [F3]', async () => {
     const clock = new ManualClock();
     const store: Store = {
-      ...createStore(database.collections),
+      ...createStore(database.stored),
       cancel: () => assert.fail('nothing is cancelled'),
     };
     const { schedules, jobs, skips } = database.collections;

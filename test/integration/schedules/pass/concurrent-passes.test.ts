@@ -37,7 +37,7 @@ describe('passes at the same time', () => {
     let contended = 0;
     for (const scheduler of schedulers)
       onMeasurement(scheduler.workerId, 'plan', ({ conflicts }) => (contended += conflicts));
-    await Promise.all(schedulers.map((scheduler) => scheduler.runOnce()));
+    await Promise.all(schedulers.map((scheduler) => scheduler.run()));
     const reports: PassReport[] = [];
     for (let minute = 1; minute <= 10; minute++) {
       clock.advance(MINUTE);

@@ -20,6 +20,7 @@ describe('a pass over the definitions', () => {
       .everyMinute()
       .queue('reports');
     scheduler.schedule('later', () => void ran.push('later')).dailyAt('02:00');
+    await scheduler.run();
     const first = await scheduler.runOnce();
     assert.deepEqual(linesOf(first), [
       ['inline', 'skipped', 'not due until 2026-01-01T00:01:00.000Z'],
@@ -57,6 +58,7 @@ describe('a pass over the definitions', () => {
       ],
       executed: 0,
       failed: 0,
+      isComplete: true,
     });
     assert.deepEqual(ran, [`inline@${scheduledFor.toISOString()}`]);
     const { jobs } = database.collections;
@@ -104,7 +106,7 @@ describe('a pass over the definitions', () => {
   });
 
   it('inserts inline runs as RUNNING and locked, so that no other process can claim them [J15]', async () => {
-    const history = await JobHistory.begin(database.collections);
+    const history = await JobHistory.begin(database.stored);
     const { scheduler, clock } = manualScheduler(database, { workerId: 'cron' });
     let seen: unknown;
     scheduler
@@ -183,7 +185,7 @@ describe('a pass over the definitions', () => {
     const { scheduler, clock } = manualScheduler(database);
     const { ran, note } = recorder();
     scheduler.schedule('fine', note).everyMinute();
-    await scheduler.runOnce();
+    await scheduler.run();
     clock.advance(MINUTE);
     scheduler.schedule('a', note).everyMinute().dependsOn('b');
     await assert.rejects(scheduler.runOnce(), { code: 'DEPENDENCY_UNKNOWN', message: /'a'.*'b'/ });
@@ -202,7 +204,7 @@ describe('a pass over the definitions', () => {
     scheduler.schedule('once', note).everyTenMinutes();
     scheduler.schedule('all', note).everyTenMinutes().onMisfire('all');
     scheduler.schedule('none', note).everyTenMinutes().onMisfire('skip');
-    await scheduler.runOnce();
+    await scheduler.run();
     clock.advance(45 * MINUTE);
     const report = await scheduler.runOnce();
     assert.deepEqual(ran, ['once 00:40', 'all 00:10', 'all 00:20', 'all 00:30', 'all 00:40']);
@@ -240,7 +242,7 @@ describe('a pass over the definitions', () => {
     });
     scheduler
       .schedule('queued', () => undefined)
-      .everyMinute()
+      .hourlyAt(1)
       .queue('default');
     await scheduler.dispatchMany(Array.from({ length: 50 }, () => ({ taskType: 'work' })));
     const withoutBatch = await scheduler.runOnce({ batch: 0 });
@@ -273,7 +275,7 @@ describe('a pass over the definitions', () => {
     scheduler.registerHandler('mail', () => undefined);
     scheduler.schedule('inline', () => undefined).everyMinute();
     await scheduler.addSchedule({ id: 'stored', taskType: 'mail', cron: '* * * * *' });
-    await scheduler.runOnce();
+    await scheduler.run();
     clock.advance(MINUTE);
     const report = await scheduler.runOnce();
     assert.deepEqual(linesOf(report), [

@@ -78,7 +78,7 @@ describe('a dry run', () => {
       .schedule('mail', () => undefined)
       .everyMinute()
       .queue('mails');
-    await before.scheduler.runOnce();
+    await before.scheduler.run();
     const { scheduler } = manualScheduler(database);
     scheduler.schedule('nightly', () => undefined).dailyAt('05:00');
     scheduler.schedule('mail', () => undefined).everyMinute();
@@ -138,7 +138,7 @@ describe('a dry run', () => {
     it(`reports what the next pass does with a schedule that ${title} [D11]`, async () => {
       const { scheduler: first, clock } = manualScheduler(database);
       first.schedule('report', () => undefined).everyMinute();
-      await first.runOnce();
+      await first.run();
       clock.advance(MINUTE);
       await database.collections.schedules.updateOne(
         { _id: 'report' },
@@ -162,7 +162,7 @@ describe('a dry run', () => {
   it('reports an occurrence that already has its job [D11]', async () => {
     const { scheduler, clock } = manualScheduler(database);
     scheduler.schedule('report', () => undefined).everyMinute();
-    await scheduler.runOnce();
+    await scheduler.run();
     clock.advance(MINUTE);
     await scheduler.runOnce();
     const at = clock.now();
@@ -187,7 +187,7 @@ describe('a dry run', () => {
           return release.promise;
         })
         .everyMinute();
-    await other.runOnce();
+    await other.run();
     clock.advance(MINUTE);
     const running = inBackground(other.runOnce());
     await started.promise;

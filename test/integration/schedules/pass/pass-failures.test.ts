@@ -52,7 +52,7 @@ describe('a pass with failures', () => {
       .everyMinute();
     scheduler.schedule('after', note).everyMinute().after(broken);
     scheduler.schedule('good', note).everyMinute().dependsOn('throws', 'slow');
-    await scheduler.runOnce();
+    await scheduler.run();
     clock.advance(MINUTE);
     const report = await advanceUntilSettled(clock, scheduler.runOnce(), 100);
     assert.deepEqual(
@@ -111,7 +111,7 @@ describe('a pass with failures', () => {
     const { scheduler, clock } = manualScheduler(database);
     scheduler.schedule('rejected', () => undefined).everyMinute();
     scheduler.schedule('good', () => undefined).everyMinute();
-    await scheduler.runOnce();
+    await scheduler.run();
     clock.advance(MINUTE);
     const report = await withFailPoint(database, { commands: ['insert'], times: 1, how: 'error' }, () =>
       scheduler.runOnce(),
@@ -128,7 +128,7 @@ describe('a pass with failures', () => {
     const { scheduler, clock } = manualScheduler(database);
     const { ran, note } = recorder();
     scheduler.schedule('inline', note).everyMinute();
-    await scheduler.runOnce();
+    await scheduler.run();
     clock.advance(MINUTE);
     const report = await withFailPoint(database, { commands: ['insert'], times: 1, how: 'lostReply' }, () =>
       scheduler.runOnce(),
@@ -148,7 +148,7 @@ describe('a pass with failures', () => {
       .everyMinute()
       .maxRunningTime('10s');
     scheduler.schedule('other', () => undefined).everyMinute();
-    await scheduler.runOnce();
+    await scheduler.run();
     clock.advance(MINUTE);
     const report = await advanceUntilSettled(clock, scheduler.runOnce());
     assert.equal(entryOf(report, 'long').result, 'failed');

@@ -119,7 +119,7 @@ describe('a pass', () => {
         filtered.push(minuteOf(job));
         return filtered.length % 2 === 0;
       });
-    await scheduler.runOnce();
+    await scheduler.run();
     clock.advance(5 * MINUTE);
     const report = await scheduler.runOnce();
     assert.deepEqual(filtered, ['00:01', '00:02', '00:03', '00:04', '00:05']);
@@ -149,7 +149,7 @@ describe('a pass', () => {
         .overlap(overlap);
       scheduler.schedule('other', () => undefined).everyMinute();
     }
-    await first.runOnce();
+    await first.run();
     clock.advance(MINUTE);
     const running = inBackground(first.runOnce());
     await started.promise;

@@ -42,6 +42,7 @@ describe('stored schedules', () => {
         expiresIn: null,
         misfire: { policy: 'once', within: DAY, cap: 100 },
         overlap: 'skip',
+        singleInstance: false,
         jitter: 0,
         maxRuns: null,
         enabled: true,
@@ -59,6 +60,7 @@ describe('stored schedules', () => {
         createdAt: START,
         updatedAt: START,
         waiting: 0,
+        invalid: null,
       } satisfies Record<keyof StoredSchedule, unknown>);
       assert.notEqual(await scheduler.addSchedule({ taskType: 'sendDigest', cron: '@daily' }), id);
     });
@@ -244,9 +246,14 @@ describe('stored schedules', () => {
         'INVALID_SCHEDULE',
         /isActive/,
       ],
-      ['null instead of an object', null, 'INVALID_ARGUMENT', /takes an object, got null/],
-      ['an array instead of an object', [], 'INVALID_ARGUMENT', /takes an object/],
-      ['a string instead of an object', '* * * * *', 'INVALID_ARGUMENT', /takes an object, got string/],
+      ['null instead of an object', null, 'INVALID_ARGUMENT', /must be an object, got null/],
+      ['an array instead of an object', [], 'INVALID_ARGUMENT', /must be an object, got an empty list/],
+      [
+        'a string instead of an object',
+        '* * * * *',
+        'INVALID_ARGUMENT',
+        /must be an object, got '\* \* \* \* \*'/,
+      ],
       [
         'a property named __proto__',
         JSON.parse('{"taskType":"work","cron":"@daily","__proto__":{"priority":1}}'),

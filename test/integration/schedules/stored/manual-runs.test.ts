@@ -48,6 +48,14 @@ describe('manual runs', () => {
       await scheduler.addSchedule({ id: 's', taskType: 'work', cron: '0 * * * *' });
       const first = await scheduler.triggerSchedule('s');
       assert.ok(first.triggered);
+      assert.deepEqual(await scheduler.triggerSchedule('s'), {
+        triggered: false,
+        reason: 'waiting',
+        jobId: first.jobId,
+      });
+      // As if a worker had started it.
+      const started = { status: 'RUNNING', startedAt: clock.now() } as const;
+      await database.collections.jobs.updateOne({ _id: first.jobId }, { $set: started });
       clock.advance(MINUTE);
       assert.deepEqual(await scheduler.triggerSchedule('s'), {
         triggered: false,
@@ -70,7 +78,7 @@ describe('manual runs', () => {
       await scheduler.run();
       await scheduler.cancel('s@2026-01-01T01:00:00.000Z');
       const result = await scheduler.triggerSchedule('s');
-      assert.ok(!result.triggered && result.reason === 'running');
+      assert.ok(!result.triggered && result.reason === 'waiting');
       assert.equal(result.jobId, 's@2026-01-01T02:00:00.000Z');
     });
 

@@ -79,7 +79,7 @@ describe('stored schedules', () => {
       );
       await database.collections.jobs.deleteMany();
       const span = { after: START, until: changedAt, rule };
-      assert.deepEqual(await loadOutcomes(database.collections, 's', span), ['changed', 'changed']);
+      assert.deepEqual(await loadOutcomes(database.stored, 's', span), ['changed', 'changed']);
     });
 
     it('keeps the next run when the rule does not change, even if it is due [F2]', async () => {

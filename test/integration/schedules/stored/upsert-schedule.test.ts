@@ -137,7 +137,7 @@ describe('stored schedules', () => {
         [{ ...HOURLY, croon: '@daily' }, /croon/],
         [{ id: 's', taskType: 'work' }, /needs a rule/],
         [{ ...HOURLY, id: 'a@b' }, /the id of a schedule must not contain/],
-        [null, /takes an object/],
+        [null, /must be an object, got null/],
       ] as const)
         assert.match((await rejectionOf(scheduler.upsertSchedule(input as ScheduleUpsert))).message, error);
       assert.equal(await database.collections.schedules.countDocuments(), 0);

@@ -35,7 +35,7 @@ describe('the renewal thread', () => {
     renewer = new ThreadedRenewer(new AnchoredClock(), options);
   });
 
-  afterEach(() => renewer.stop());
+  afterEach(() => renewer.stop(6000));
 
   function reportTo(report: Partial<RenewalReport>): RenewalReport {
     const unexpected = (what: string) => (): never => assert.fail(what);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { nextRuns, occurrencesOf } from '../../../../src/domain/calendar/occurrences.js';
+import { MIN_INTERVAL_MS, nextRuns, occurrencesOf } from '../../../../src/domain/calendar/occurrences.js';
 import type { Rule } from '../../../../src/domain/calendar/rule.js';
 import { clockChanges, instantsOf } from '../../../support/calendar-oracle.js';
 
@@ -248,7 +248,7 @@ describe('rules', () => {
 
   it('with an interval and constraints match the oracle [J3] [B10]', () => {
     const every = fc.oneof(
-      fc.integer({ min: 1, max: 5000 }),
+      fc.integer({ min: MIN_INTERVAL_MS, max: 5000 }),
       fc.integer({ min: 1, max: 200 }).map((minutes) => minutes * MINUTE),
       fc.integer({ min: 1000, max: 3 * DAY }),
     );
@@ -317,7 +317,7 @@ describe('rules', () => {
       { requiredKeys: ['cron'] },
     );
     const intervals = fc.record(
-      { every: fc.integer({ min: 1, max: 2 * DAY }), between },
+      { every: fc.integer({ min: MIN_INTERVAL_MS, max: 2 * DAY }), between },
       { requiredKeys: ['every'] },
     );
     const all = fc.tuple(

@@ -119,6 +119,27 @@ describe('time zones', () => {
     ]);
   });
 
+  it('are cached up to a limit, although each name has thousands of spellings', () => {
+    const spellings = Array.from({ length: 4000 }, (_, bits) =>
+      Array.from('america/sao_paulo', (char, at) => ((bits >> at) & 1 ? char.toUpperCase() : char)).join(''),
+    );
+    const original = Intl.DateTimeFormat;
+    let created = 0;
+    Intl.DateTimeFormat = new Proxy(original, {
+      construct: (target, args: ConstructorParameters<typeof Intl.DateTimeFormat>) => {
+        created++;
+        return new target(...args);
+      },
+    });
+    try {
+      for (const name of new Set(spellings)) assert.ok(isTimezone(name));
+      assert.ok(isTimezone(spellings[0]));
+    } finally {
+      Intl.DateTimeFormat = original;
+    }
+    assert.equal(created, new Set(spellings).size + 1);
+  });
+
   it('have the same offset for an instant, whatever is cached [B10]', () => {
     const instants = ['2031-10-26T00:59:59.999Z', '2031-10-26T01:00:00Z', '2031-01-01T00:00:00Z'].map(
       Date.parse,

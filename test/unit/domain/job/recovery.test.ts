@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import type { JobDocument } from '../../../../src/domain/job/job.js';
 import {
-  crashedExecution,
   decideRecovery,
+  expiredExecution,
+  type LockOwner,
+  ownerFate,
   type Recovery,
   type RecoveryInput,
 } from '../../../../src/domain/job/recovery.js';
@@ -14,7 +16,8 @@ const RETRIES = { max: 3, base: 1000, cap: 60_000, jitter: 'none' } as const;
 describe('decideRecovery', () => {
   function decide(fields: Partial<JobDocument>, input: Partial<RecoveryInput> = {}): Recovery {
     const job = aJob({ status: 'RUNNING', lockedBy: 'worker-7', ...fields });
-    return decideRecovery({ job, maxCrashes: 3, retries: RETRIES, now: START, random: () => 0.5, ...input });
+    const usual = { ownerIsGone: true, maxCrashes: 3, retries: RETRIES, now: START, random: () => 0.5 };
+    return decideRecovery({ job, ...usual, ...input });
   }
 
   function errorOf(recovery: Recovery): Error | null {
@@ -74,7 +77,51 @@ describe('decideRecovery', () => {
   });
 });
 
-describe('crashedExecution', () => {
+describe('recovery of a job whose owner is alive', () => {
+  const job = aJob({ status: 'RUNNING', lockedBy: 'worker-7', crashes: 2, startedAt: timeAfter(-5000) });
+  const input = { job, ownerIsGone: false, maxCrashes: 3, retries: RETRIES, now: START, random: () => 0.5 };
+
+  it('runs it again immediately and counts nothing', () => {
+    assert.deepEqual(decideRecovery(input), {
+      ...{ transition: 'recover', nextRunAt: job.nextRunAt, error: null },
+    });
+    const { outcome, error } = expiredExecution(job, false, START);
+    assert.deepEqual([outcome, error?.code], ['lost', 'LOCK_LOST']);
+  });
+
+  it('ends it if it has run too long', () => {
+    const tooLong = { ...job, maxRunningTime: 1000, firstStartedAt: timeAfter(-5000) };
+    assert.equal(decideRecovery({ ...input, job: tooLong }).transition, 'recoverFailed');
+  });
+});
+
+describe('ownerFate', () => {
+  const job = { queuedAt: timeAfter(-100_000), lockedUntil: timeAfter(-1000) };
+  const owner: LockOwner = {
+    ...{ state: 'Running', startedAt: timeAfter(-200_000), heartbeatAt: timeAfter(-5000) },
+  };
+  const limits = { now: START, maxWait: 60_000, interval: 10_000 };
+  const cases: [string, 'gone' | 'alive' | 'unknown', LockOwner | undefined, Partial<typeof limits>?][] = [
+    ['there is no such worker', 'gone', undefined],
+    ['it has stopped', 'gone', { ...owner, state: 'Stopped' }],
+    ['it sent a heartbeat after the lock expired', 'alive', { ...owner, heartbeatAt: timeAfter(-500) }],
+    ['its next heartbeat is not due yet', 'unknown', owner],
+    ['it has missed two heartbeats', 'gone', { ...owner, heartbeatAt: timeAfter(-25_000) }],
+    ['locks are shorter than the time between heartbeats', 'gone', owner, { maxWait: 1000 }],
+    [
+      'another process has its id now',
+      'gone',
+      { ...owner, startedAt: timeAfter(-2000), heartbeatAt: timeAfter(-500) },
+    ],
+  ];
+  for (const [name, expected, worker, changed = {}] of cases) {
+    it(`is ${expected} if ${name}`, () => {
+      assert.equal(ownerFate(job, worker, { ...limits, ...changed }), expected);
+    });
+  }
+});
+
+describe('expiredExecution', () => {
   it('is the execution log row of the attempt that crashed', () => {
     const job = aJob({
       status: 'RUNNING',
@@ -83,7 +130,7 @@ describe('crashedExecution', () => {
       fence: 4,
       startedAt: timeAfter(-2000),
     });
-    const { _id, attempt, workerId, outcome, duration, error } = crashedExecution(job, START);
+    const { _id, attempt, workerId, outcome, duration, error } = expiredExecution(job, true, START);
     assert.deepEqual(
       [_id, attempt, workerId, outcome, duration, error?.code],
       [`${job._id}:4`, 2, 'worker-7', 'crashed', 2000, 'JOB_CRASHED'],

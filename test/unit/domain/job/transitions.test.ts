@@ -11,7 +11,7 @@ import { explainChange } from '../../../support/invariants.js';
 
 const entries = Object.entries<Transition>(TRANSITIONS) as [TransitionName, Transition][];
 
-/** Claim, recovery, release, cancel of a job that does not run, and manual retry; nothing else changes the owner. */
+/** Claim, recovery, release (also of a job that must wait), cancel of a job that does not run, the end of a malformed one, and manual retry; nothing else changes the owner. */
 const OWNER_CHANGES: TransitionName[] = [
   'claim',
   'buffer',
@@ -19,8 +19,10 @@ const OWNER_CHANGES: TransitionName[] = [
   'recoverFailed',
   'recoverCancelled',
   'release',
+  'wait',
   'cancel',
   'expire',
+  'reject',
   'retry',
 ];
 

@@ -86,7 +86,9 @@ describe('plan', () => {
         const { active: id, pending } = schedule;
         if (id === null || overlap === 'allow') return null;
         const isPending = pending.some((entry) => entry.id === id);
-        return jobs.get(id)?.hasEnded === false || (!jobs.has(id) && isPending) ? { id, since: START } : null;
+        return jobs.get(id)?.hasEnded === false || (!jobs.has(id) && isPending)
+          ? { id, since: START, hasStarted: jobs.has(id) }
+          : null;
       };
       const store = (made: Plan, crashes: boolean): void => {
         const { cancel, ...fields } = made;

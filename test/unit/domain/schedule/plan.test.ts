@@ -74,6 +74,24 @@ describe('plan', () => {
   });
 
   describe('misfires', () => {
+    it('finds the last runs without computing all of a month of seconds [F5]', () => {
+      const rule = occurrencesOf({ cron: '* * * * 1 *', timezone: 'UTC' }, START);
+      let computed = 0;
+      const counted: Occurrences = { next: (after) => (computed++, rule.next(after)) };
+      const december = timeAfter(340 * DAY);
+      const schedule = aPlanInput({
+        ...misfire('all', { within: 365 * DAY, cap: 1000 }),
+        ...{ overlap: 'queue', nextRunAt: timeAfter(SECOND) },
+      });
+      const runs = runsOf(plan(schedule, counted, null, december));
+      const first = Date.UTC(2026, 1, 1) - 1000 * SECOND;
+      assert.deepEqual(
+        runs.map(({ at }) => at.getTime()),
+        Array.from({ length: 1000 }, (_, index) => first + index * SECOND),
+      );
+      assert.ok(computed < 100_000, `${computed} occurrences`);
+    });
+
     it('are runs more than a minute late, whatever the policy [D13]', () => {
       for (const policy of MISFIRES) {
         const onTime = plan(aPlanInput(misfire(policy)), hourly(), null, timeAfter(HOUR + MINUTE));
@@ -392,6 +410,27 @@ describe('plan', () => {
       const waiting = { ...schedule, ...planTrigger(schedule, due, active(START), timeAfter(HOUR)) };
       const replaced = planTrigger(waiting, 's+1', active(START), timeAfter(HOUR + MINUTE))!;
       assert.deepEqual([runsOf(replaced).map(({ id }) => id), replaced.runs], [['s+1'], 0]);
+    });
+
+    it('does not run one more when an occurrence of a pass at a chosen instant is replaced [B10] [D11]', () => {
+      const schedule = aPlanInput({ overlap: 'replace', maxRuns: 2, runs: 1, active: 's@0' });
+      const chosen = occurrenceId('s', timeAfter(MINUTE));
+      const waiting = { ...schedule, ...planTrigger(schedule, chosen, active(START), timeAfter(MINUTE)) };
+      const made = plan(waiting, hourly(), active(START), timeAfter(HOUR));
+      assert.deepEqual([hours(made).run, made.runs, made.nextRunAt], [[1], 2, null]);
+    });
+
+    it('replaces nothing after maxRuns was lowered below the runs so far [B10]', () => {
+      const schedule = aPlanInput({ overlap: 'replace', maxRuns: 2, runs: 3, active: 's@0' });
+      const made = plan(schedule, hourly(), active(START), timeAfter(HOUR));
+      assert.deepEqual([runsOf(made), made.runs, made.nextRunAt, made.cancel], [[], 3, null, null]);
+    });
+
+    it('runs no occurrence in the place of a triggered run that does not count [B10] [F1]', () => {
+      const schedule = aPlanInput({ overlap: 'replace', maxRuns: 2, runs: 2, active: 's@0' });
+      const triggered = { ...schedule, ...planTrigger(schedule, 's+1', active(START), timeAfter(MINUTE)) };
+      const made = plan(triggered, hourly(), active(START), timeAfter(HOUR));
+      assert.deepEqual([runsOf(made).map(({ id }) => id), made.runs], [['s+1'], 2]);
     });
 
     for (const overlap of ['skip', 'replace', 'queue'] as const) {

@@ -35,7 +35,9 @@ describe('runShell after an abort [D2]', () => {
   async function abort(shell: string, count: number): Promise<{ started: number[]; ended: Promise<void> }> {
     const control = new AbortController();
     const command = parseShellPayload({ shell, cwd: directory });
-    const running = runShell(command, aJobContext({ signal: control.signal }), { PATH: process.env['PATH'] });
+    const running = runShell(command, aJobContext({ signal: control.signal }), {
+      PATH: process.env['PATH'] ?? '',
+    });
     const started = await pidsIn(pids, count);
     control.abort(reason);
     return { started, ended: assert.rejects(running, reason) };

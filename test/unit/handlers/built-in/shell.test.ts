@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { inheritedEnvironment } from '../../../../src/config/process-env.js';
 import { parseShellPayload, runShell, type ShellResult } from '../../../../src/handlers/built-in/shell.js';
 import type { JobContext } from '../../../../src/domain/job/handler.js';
 import { monotonic, systemClock } from '../../../../src/runtime/system-clock.js';
 import { aJobContext } from '../../../support/handlers/job-context.js';
 import { isDead } from '../../../support/handlers/processes.js';
 
-const PATH = process.env['PATH'];
+const PATH = process.env['PATH'] ?? '';
 const run = (payload: unknown, job: JobContext = aJobContext()): Promise<ShellResult> =>
   runShell(parseShellPayload(payload), job, { PATH });
 
@@ -64,9 +65,12 @@ describe('runShell [D2]', () => {
       MONGODB_URI: 'mongodb://user:secret@host/app',
       AWS_SECRET_ACCESS_KEY: 'secret',
       NODE_OPTIONS: '--no-warnings',
+      BACKUP_DIR: '/backup',
     };
-    const { stdout } = await runShell(command, aJobContext({ id: 'report@grün 1', fence: 12 }), environment);
+    const inherited = inheritedEnvironment(['BACKUP_DIR', 'NOT_SET'], environment);
+    const { stdout } = await runShell(command, aJobContext({ id: 'report@grün 1', fence: 12 }), inherited);
     assert.deepEqual(stdout.trimEnd().split('\n').sort(), [
+      'BACKUP_DIR=/backup',
       'CHRONOS_FENCE=12',
       'CHRONOS_JOB_ID=report@grün 1',
       'EXTRA=yes',

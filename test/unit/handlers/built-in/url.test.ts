@@ -197,7 +197,7 @@ describe('urlHandler [D2]', () => {
       }
     });
 
-    it('keeps credentials for the same origin, drops them for another, and sends the job id to both', async () => {
+    it('keeps all headers for the same origin, only harmless ones for another, and sends the job id to both', async () => {
       const other = await serve(greet);
       const { url, requests } = await serve((request, response) => {
         const location = request.url === '/start' ? '/middle' : `${other.url}/end`;
@@ -205,20 +205,21 @@ describe('urlHandler [D2]', () => {
       });
       await run({
         url: `${url.replace('://', '://me:hush@')}/start`,
-        headers: { cookie: 'a=b', 'proxy-authorization': 'x', 'x-test': '1' },
+        headers: { cookie: 'a=b', 'X-API-Key': 'x', 'x-test': '1', accept: 'text/plain' },
       });
       const sent = [...requests, ...other.requests].map(({ headers }) => [
         headers.authorization !== undefined,
         headers.cookie,
-        headers['proxy-authorization'],
+        headers['x-api-key'],
         headers['x-test'],
+        headers.accept,
         headers['idempotency-key'],
         headers['x-chronos-fence'],
       ]);
       assert.deepEqual(sent, [
-        [true, 'a=b', 'x', '1', 'job-1', '7'],
-        [true, 'a=b', 'x', '1', 'job-1', '7'],
-        [false, undefined, undefined, '1', 'job-1', '7'],
+        [true, 'a=b', 'x', '1', 'text/plain', 'job-1', '7'],
+        [true, 'a=b', 'x', '1', 'text/plain', 'job-1', '7'],
+        [false, undefined, undefined, undefined, 'text/plain', 'job-1', '7'],
       ]);
     });
 

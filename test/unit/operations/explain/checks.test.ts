@@ -14,7 +14,7 @@ const ERROR = { name: 'TypeError', message: 'no such address', code: null, stack
 function facts(fields: Partial<Facts> = {}, ...workers: Partial<WorkerDocument>[]): Facts {
   return {
     ...{ id: fields.job?._id ?? 'job', now: START, job: null, occurrence: null, schedule: null },
-    ...{ scheduleError: null, suspects: [] },
+    ...{ scheduleError: null, waitsFor: null, suspects: [] },
     ...{ active: null, skip: null, workers: workers.map((worker) => toWorkerView(aWorker(worker), START)) },
     ...fields,
   };
@@ -34,6 +34,19 @@ describe('explain', () => {
       facts({ job: aJob({ status: 'PENDING', held: { reason: 'look', at: START } }) }, {}),
       'held',
       /^It is held since .*: look; let it run again with: chronos jobs unhold job-\d+\.$/,
+      null,
+    ],
+    [
+      'a job that waits for another run of its single-instance schedule',
+      facts(
+        {
+          job: aJob({ status: 'PENDING', waitingFor: 's' }),
+          waitsFor: aJob({ _id: 's@1', status: 'RUNNING' }),
+        },
+        {},
+      ),
+      'singleInstance',
+      /^It waits until s@1 ends \(RUNNING since .*\): at most one run of 's' may be active/,
       null,
     ],
     [

@@ -19,6 +19,8 @@ class Report {
   }
 }
 
+const NO_VARIABLES = { shellInheritEnv: [] };
+
 describe('sourceForSchedule', () => {
   it('without a handler uses the registered one of the same name [J6]', () => {
     assert.deepEqual(sourceForSchedule('report', undefined), { kind: 'own', label: 'report' });
@@ -159,13 +161,14 @@ describe('the handler of a definition', () => {
 
   /** Registers the handler and the definition, as DefinitionRegistry does. */
   function define(name: string, task: HandlerSource, more: Partial<DefinedTask> = {}): void {
-    registerHandler(registry, name, task);
+    registerHandler(registry, name, task, NO_VARIABLES);
     registry.define(name, {
       options: {},
       hooks: { when: [], skip: [], before: [], onSuccess: [], onError: [], after: [] },
       defaults: { payload: null, queue: null, priority: 100, maxRunningTime: null, expiresIn: null },
       handledBy: handlerTaskType(task),
       isServed: true,
+      isSingleInstance: false,
       ...more,
     });
   }
@@ -187,11 +190,11 @@ describe('the handler of a definition', () => {
 
   it('is rejected when it is not a handler [J6]', () => {
     for (const bad of [null, 5, {}, ['x'], class Empty {}])
-      assert.throws(() => registerHandler(registry, 'a', sourceForSchedule('a', bad)), {
+      assert.throws(() => registerHandler(registry, 'a', sourceForSchedule('a', bad), NO_VARIABLES), {
         code: 'HANDLER_INVALID',
       });
     for (const bad of [{}, ['x'], { handle: 5 }, class Empty {}, class {}])
-      assert.throws(() => registerHandler(registry, 'a', sourceForDefine(bad, null).task), {
+      assert.throws(() => registerHandler(registry, 'a', sourceForDefine(bad, null).task, NO_VARIABLES), {
         code: 'HANDLER_INVALID',
       });
     assert.deepEqual(registry.taskTypes, []);
@@ -199,8 +202,8 @@ describe('the handler of a definition', () => {
 
   it('is registered only when the definition contains it [J6]', () => {
     registry.register('sendEmail', () => 1);
-    registerHandler(registry, 'sendEmail', sourceForSchedule('sendEmail', undefined));
-    registerHandler(registry, 'nightly', sourceForSchedule('nightly', 'sendEmail'));
+    registerHandler(registry, 'sendEmail', sourceForSchedule('sendEmail', undefined), NO_VARIABLES);
+    registerHandler(registry, 'nightly', sourceForSchedule('nightly', 'sendEmail'), NO_VARIABLES);
     assert.deepEqual(registry.taskTypes, ['sendEmail']);
   });
 
@@ -336,8 +339,8 @@ describe('the handler of a definition', () => {
 
   it('can be the same for two definitions [J6]', () => {
     const task = sourceForSchedule('a', () => 1);
-    registerHandler(registry, 'a', task);
-    registerHandler(registry, 'a', task);
+    registerHandler(registry, 'a', task, NO_VARIABLES);
+    registerHandler(registry, 'a', task, NO_VARIABLES);
     assert.deepEqual(registry.taskTypes, ['a']);
   });
 });

@@ -6,6 +6,7 @@ import { EventBus } from '../../../../src/runtime/event-bus.js';
 import { defineSchedule, type ScheduleBuilder } from '../../../../src/schedules/definition/builder.js';
 import { DefinitionRegistry } from '../../../../src/schedules/definition/definition-registry.js';
 import { DefinitionSync } from '../../../../src/schedules/enqueue/definition-sync.js';
+import { MalformedSchedules } from '../../../../src/schedules/enqueue/malformed-schedules.js';
 import { aRegistry } from '../../../support/factories/handler-registry.js';
 import { aSchedule } from '../../../support/factories/schedule.js';
 import { recordEvents } from '../../../support/events.js';
@@ -24,6 +25,7 @@ describe('DefinitionSync', () => {
   /** Calls of the store, in order. */
   let calls: string[];
   let liveTypes: string[];
+  let liveWorkers: { queues: string[]; taskTypes: string[] }[];
   /** Changes by another process; each write is preceded by the next one. */
   let concurrentChanges: (() => void)[];
 
@@ -31,13 +33,23 @@ describe('DefinitionSync', () => {
     clock = new ManualClock();
     events = new EventBus('worker');
     stored = new Map();
-    [calls, liveTypes, concurrentChanges] = [[], [], []];
+    [calls, liveTypes, liveWorkers, concurrentChanges] = [[], [], [], []];
     const options = resolveOptions({ uri: 'mongodb://unused/app', environment: 'test' });
     definitions = new DefinitionRegistry(aRegistry(), options);
     sync = new DefinitionSync({
       clock,
       events,
       definitions,
+      options,
+      malformed: new MalformedSchedules({
+        ...{ clock, events },
+        store: {
+          disableSchedule: async ({ _id }) => {
+            calls.push(`disable ${_id}`);
+            return true;
+          },
+        },
+      }),
       store: {
         findSchedules: async (ids) => {
           calls.push(`find ${ids.join(' ')}`);
@@ -63,6 +75,7 @@ describe('DefinitionSync', () => {
             .filter(({ _id, owner }) => owner === 'code' && !known.includes(_id))
             .map(({ _id }) => _id),
         findLiveTaskTypes: async () => liveTypes,
+        findLiveCapabilities: async () => liveWorkers,
       },
     });
   });
@@ -197,5 +210,34 @@ describe('DefinitionSync', () => {
       [{ scheduleId: 'gone' }],
     );
     assert.equal(stored.size, 5, 'nothing is deleted');
+  });
+
+  it('reports definitions that no live worker can run, each once until a worker serves them', async () => {
+    const unserved = recordEvents(events, 'schedule:unserved');
+    define('here').hourly();
+    define('disabled').hourly().queue('reports').disable();
+    define('report').hourly().queue('reports');
+    await sync.registerAll();
+    // One serves the queue and one has the definition, but none both.
+    liveWorkers = [
+      { queues: ['reports'], taskTypes: ['other'] },
+      { queues: ['default'], taskTypes: ['report'] },
+    ];
+    await sync.reportUnserved();
+    await sync.reportUnserved();
+    const expected = { scheduleId: 'report', queue: 'reports' };
+    assert.deepEqual(
+      unserved.map(({ event }) => event),
+      [expected],
+    );
+    const gone = liveWorkers;
+    liveWorkers = [{ queues: ['default', 'reports'], taskTypes: ['report'] }];
+    await sync.reportUnserved();
+    liveWorkers = gone;
+    await sync.reportUnserved();
+    assert.deepEqual(
+      unserved.map(({ event }) => event),
+      [expected, expected],
+    );
   });
 });

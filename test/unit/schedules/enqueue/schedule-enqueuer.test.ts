@@ -3,6 +3,7 @@ import type { Plan } from '../../../../src/domain/schedule/plan.js';
 import type { PendingRun, ScheduleDocument } from '../../../../src/domain/schedule/schedule.js';
 import { EventBus } from '../../../../src/runtime/event-bus.js';
 import type { DefinitionSync } from '../../../../src/schedules/enqueue/definition-sync.js';
+import { MalformedSchedules } from '../../../../src/schedules/enqueue/malformed-schedules.js';
 import type { PlanExecutor } from '../../../../src/schedules/enqueue/plan-executor.js';
 import { PlanningLock } from '../../../../src/schedules/enqueue/planning-lock.js';
 import { ScheduleEnqueuer } from '../../../../src/schedules/enqueue/schedule-enqueuer.js';
@@ -35,12 +36,14 @@ describe('ScheduleEnqueuer', () => {
   let scopes: ScheduleScope[];
   let isLockedByAnother: boolean;
   let intervalMultiplier: number;
+  let unselectable: ScheduleDocument[];
 
   beforeEach(() => {
     clock = new ManualClock();
     events = new EventBus('worker');
     [due, pending, next, calls, scopes, isLockedByAnother] = [[], [], null, [], [], false];
     intervalMultiplier = 1;
+    unselectable = [];
     registerNew = async () => undefined;
     decide = (schedules) => ({ stored: schedules.map((schedule) => aPlan(schedule)), conflicts: 0 });
     enqueuer = new ScheduleEnqueuer({
@@ -52,6 +55,7 @@ describe('ScheduleEnqueuer', () => {
           return due.shift() ?? [];
         },
         nextScheduleAt: async () => next,
+        findUnselectableSchedules: async () => unselectable,
         findPendingSchedules: async (_, before, from) => {
           calls.push(`pending since ${before.getTime() - START.getTime()}`);
           return pending.filter(({ _id }) => _id > from);
@@ -74,6 +78,15 @@ describe('ScheduleEnqueuer', () => {
           return [];
         },
       } as unknown as PlanExecutor,
+      malformed: new MalformedSchedules({
+        ...{ clock, events },
+        store: {
+          disableSchedule: async ({ _id }) => {
+            calls.push(`disable ${_id}`);
+            return true;
+          },
+        },
+      }),
       definitionSync: { names: ['coded'], registerNew: () => registerNew() } as unknown as DefinitionSync,
       planningLock: new PlanningLock({
         clock,
@@ -199,7 +212,7 @@ describe('ScheduleEnqueuer', () => {
         aSchedule({ _id: 'queued', overlap: 'queue', pending: [run('queued@1')], active: 'queued@0' }),
       ];
       await enqueuer.runOnce();
-      enqueuer.runEnded('queued@0');
+      enqueuer.runEnded('queued@0', 'work');
       await enqueuer.runOnce();
       assert.deepEqual(calls.slice(-2), ['decide queued', 'execute queued']);
     });
@@ -257,7 +270,7 @@ describe('ScheduleEnqueuer', () => {
 
     it('plans the waiting run at once [B10]', async () => {
       await start(aSchedule({ overlap: 'queue' }), { pending: [run('s@2')], active: 's@1' });
-      enqueuer.runEnded('s@1');
+      enqueuer.runEnded('s@1', 'work');
       await flushEventLoop();
       assert.ok(calls.includes('find s') && calls.includes('decide s'), calls.join(', '));
       assert.equal(clock.now().getTime(), START.getTime());
@@ -265,14 +278,14 @@ describe('ScheduleEnqueuer', () => {
 
     it('does not wake for schedules without a waiting run [B10]', async () => {
       await start(aSchedule({ overlap: 'queue' }), { pending: [run('s@1')], active: 's@1' });
-      for (const id of ['s@1', 's+1', 't@1', '6123-4567', 'mail=key']) enqueuer.runEnded(id);
+      for (const id of ['s@1', 's+1', 't@1', '6123-4567', 'mail=key']) enqueuer.runEnded(id, 'work');
       await flushEventLoop();
       assert.deepEqual(calls, []);
     });
 
     it('does not wake for schedules whose runs may overlap [B10]', async () => {
       await start(aSchedule({ overlap: 'allow' }), { pending: [run('s@2')], active: 's@1' });
-      enqueuer.runEnded('s@1');
+      enqueuer.runEnded('s@1', 'work');
       await flushEventLoop();
       assert.deepEqual(calls, []);
     });

@@ -105,9 +105,9 @@ describe('SchedulePlanner and PlanExecutor', () => {
         calls.push(`find ${ids.join(' ')}`);
         return new Map(runs.filter(({ _id }) => ids.includes(_id)).map((one) => [one._id, one]));
       },
-      changeSchedule: async ({ _id }, fields) => {
-        calls.push(`change ${_id}`);
-        disabled.push(fields);
+      disableSchedule: async ({ _id }, reason, now) => {
+        calls.push(`disable ${_id}`);
+        disabled.push({ isActive: false, disabledReason: reason, updatedAt: now });
         return true;
       },
     };
@@ -323,6 +323,7 @@ describe('SchedulePlanner and PlanExecutor', () => {
           scheduledFor: timeAfter(HOUR),
           nextRunAt: timeAfter(HOUR),
           createdAt: timeAfter(3 * HOUR),
+          expiresAt: timeAfter(3 * HOUR + 2000),
         },
       });
       assert.deepEqual(job, expected);

@@ -66,9 +66,9 @@ class MemoryStore {
     },
     findRunStates: async (ids) =>
       new Map(ids.flatMap((id) => (this.jobs.has(id) ? [[id, this.jobs.get(id)!] as const] : []))),
-    changeSchedule: async ({ _id }, fields) => {
+    disableSchedule: async ({ _id }, disabledReason) => {
       this.writes++;
-      this.#update(_id, fields);
+      this.#update(_id, { isActive: false, disabledReason });
       return true;
     },
   };

@@ -53,6 +53,7 @@ describe('newSchedule', () => {
       expiresIn: null,
       misfire: { policy: 'once', within: 86_400_000, cap: 100 },
       overlap: 'skip',
+      singleInstance: false,
       jitter: 0,
       maxRuns: null,
       enabled: true,

@@ -30,6 +30,19 @@ describe('findMalformation', () => {
         { policy: 'all', within: 1, cap: -1 },
       ],
     ],
+    [
+      'misfire',
+      [
+        { policy: 'all', within: 1, cap: 1001 },
+        { policy: 'all', within: 1e13, cap: 1 },
+      ],
+    ],
+    ['owner', [undefined, null, 'me']],
+    ['rev', [undefined, '1', NaN]],
+    ['environments', [undefined, null, 'test', [5]]],
+    ['paused', [undefined, true, {}, { at: 'now', by: null, reason: null }]],
+    ['retries', [undefined, 5, { max: 'x' }, { base: -1 }, { base: '1s' }]],
+    ['timeout', [undefined, '1s', -1, Infinity]],
     ['jitter', [undefined, null, '1s', -5]],
     ['runs', [undefined, null, 'many', -1]],
     ['maxRuns', [undefined, 'few', -1]],
@@ -55,7 +68,7 @@ describe('findMalformation', () => {
     const reason = findMalformation({ ...aSchedule(), taskType: 1, misfire: null, anchor: 'long ago' });
     assert.equal(
       reason,
-      "taskType must be a string, got 1; misfire must be { policy, within, cap }, got null; anchor must be a date, got 'long ago'",
+      "taskType must be a string, got number; misfire must be { policy, within, cap } with milliseconds and a number up to 1000, got null; anchor must be a date, got 'long ago'",
     );
     assert.match(findMalformation({}) ?? '', /taskType.*nextRunAt.*pending/);
   });

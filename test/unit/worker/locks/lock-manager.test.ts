@@ -200,4 +200,26 @@ describe('LockManager', () => {
     await locks.open();
     assert.equal(tries, 2);
   });
+
+  it('renews a job whose outcome is missing for a limited time, then reports it and lets the lock expire', async () => {
+    await locks.close();
+    await open(30_000);
+    const errors = recordEvents(events, 'worker:error');
+    const [first, second] = ['first', 'second'].map((id) => hold(id, { length: 30_000 }));
+    hold('running', { length: 30_000 });
+    await advance(20_000);
+    for (const lease of [first!, second!]) locks.markEnded(lease);
+    locks.release(second!);
+    renewals = [];
+    for (let at = 0; at < 60_000; at += 2500) await advance(2500);
+    assert.deepEqual(
+      renewals.map(({ ids }) => ids.join()),
+      ['first,running', 'first,running', 'running', 'running', 'running', 'running'],
+    );
+    assert.deepEqual(lost, ['first expired at 65050'], 'the next check after four fifths of the lease');
+    assert.deepEqual(
+      errors.map(({ event }) => (event as { subject: string }).subject),
+      ['first'],
+    );
+  });
 });

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import { mongo } from 'mongoose';
+import type { SchedulerEvents } from '../../../src/index.js';
+import { aJob } from '../../support/factories/job.js';
+import { DUE, EXPIRED, LOCKED, MAX_LONG } from '../../support/invalid-documents.js';
+import { useDatabase } from '../../support/database.js';
+import { START, timeAfter } from '../../support/instants.js';
+import {
+  advanceUntilSettled,
+  manualScheduler,
+  withoutRenewalThread,
+} from '../../support/manual-scheduler.js';
+import { countEvents, nextEvent, recordEvents } from '../../support/events.js';
+import { toStoredJob } from '../../../src/store/jobs/stored-job.js';
+
+describe('stored jobs that do not fit [B19]', () => {
+  const database = useDatabase();
+
+  function insert(fields: mongo.Document): Promise<unknown> {
+    const all: [string, unknown][] = Object.entries({ ...toStoredJob(aJob()), ...fields });
+    const document = Object.fromEntries(all.filter(([, value]) => value !== undefined));
+    return database.connection
+      .collection('chronos_jobs')
+      .insertOne(document, { bypassDocumentValidation: true });
+  }
+
+  function createWorker() {
+    const { scheduler, clock } = manualScheduler(database, { retries: { max: 1 } });
+    const reports: SchedulerEvents['job:invalid'][] = [];
+    scheduler.registerHandler('work', () => undefined);
+    scheduler.on('job:invalid', (event) => reports.push(event));
+    return { scheduler, clock, reports };
+  }
+
+  it('each ends FAILED with a reason, is reported and counted once, and the jobs around it run', async () => {
+    const { scheduler, reports } = createWorker();
+    await insert({ _id: 'first', nextRunAt: timeAfter(-2000) });
+    for (const [name, fields] of Object.entries(DUE))
+      await insert({ _id: name, nextRunAt: timeAfter(-1000), ...fields });
+    await insert({ _id: 'last' });
+    assert.equal(await scheduler.run(100), 2);
+    for (const id of ['first', 'last']) assert.equal((await scheduler.getJob(id))?.status, 'COMPLETED');
+    assert.equal(reports.length, Object.keys(DUE).length);
+    assert.deepEqual(reports.at(-1)?.count, reports.length);
+    const failed = await database.connection.collection('chronos_jobs').find({ status: 'FAILED' }).toArray();
+    assert.equal(failed.length, reports.length);
+    for (const { _id, error } of failed) {
+      const [field = ''] = Object.keys(DUE[String(_id)] ?? { _id }).slice(-1);
+      const { code, message } = error as { code: string; message: string };
+      assert.equal(code, 'INVALID_JOB');
+      assert.match(
+        message,
+        new RegExp(`the stored job is malformed: ${field} (must|is missing)`),
+        String(_id),
+      );
+    }
+    const finding = (await scheduler.operations.doctor()).find(({ check }) => check === 'invalidJobs');
+    assert.equal(finding?.level, 'warning');
+    assert.match(finding?.finding ?? '', /the largest fence|a fence/);
+  });
+
+  it('with an expired lock ends FAILED, and the sweep recovers the others', async () => {
+    const { scheduler, clock, reports } = createWorker();
+    const expired = { ...LOCKED, status: 'RUNNING', lockedUntil: timeAfter(-1000) };
+    for (const [name, fields] of Object.entries(EXPIRED)) await insert({ _id: name, ...expired, ...fields });
+    await insert({ _id: 'healthy', ...expired, lockedUntil: timeAfter(-500) });
+    await insert({ _id: 'never expires', ...expired, lockedUntil: undefined });
+    const complete = countEvents(scheduler, 'job:complete', 2);
+    await scheduler.start();
+    await advanceUntilSettled(clock, complete);
+    for (const id of ['healthy', 'never expires'])
+      assert.equal((await scheduler.getJob(id))?.status, 'COMPLETED', id);
+    assert.deepEqual(reports.map(({ jobId }) => jobId).toSorted(), Object.keys(EXPIRED).toSorted());
+    assert.equal(
+      await database.connection.collection('chronos_jobs').countDocuments({ lockToken: { $exists: true } }),
+      0,
+    );
+  });
+
+  it('does not keep a worker with one slot from claiming the next job', async () => {
+    const { scheduler, clock, reports } = createWorker();
+    const single = database.scheduler({ clock, concurrency: 1, lockTimeout: '1d' });
+    single.registerHandler('work', () => undefined);
+    await insert({ _id: 'bad', fence: MAX_LONG, nextRunAt: timeAfter(-2000) });
+    await insert({ _id: 'worse', maxRunningTime: 5, firstStartedAt: 'x', nextRunAt: timeAfter(-1000) });
+    await insert({ _id: 'good' });
+    assert.equal(await single.run(1), 1);
+    assert.equal((await single.getJob('good'))?.status, 'COMPLETED');
+    for (const id of ['bad', 'worse']) assert.equal((await scheduler.getJob(id))?.status, 'FAILED');
+    assert.equal(reports.length, 0, 'another scheduler ended them');
+  });
+
+  it('that expired before they were claimed do not keep others from expiring', async () => {
+    const { scheduler, clock } = createWorker();
+    const ended = countEvents(scheduler, 'job:expired', 1);
+    const expired = { expiresAt: timeAfter(-1000), taskType: 'unknown' };
+    await insert({ _id: 'bad', ...expired, fence: MAX_LONG });
+    await insert({ _id: 'good', ...expired });
+    await scheduler.start();
+    await advanceUntilSettled(clock, ended);
+    assert.equal((await scheduler.getJob('good'))?.state, 'expired');
+    assert.equal((await scheduler.getJob('bad'))?.status, 'FAILED');
+  });
+
+  it('is left alone if it changes before it is ended', async () => {
+    const { scheduler, reports } = createWorker();
+    await insert({ _id: 'bad', timeout: 'x' });
+    const { jobs } = database.stored;
+    await jobs.updateOne({ _id: 'bad' }, { $set: { status: 'PENDING' } });
+    assert.equal(await scheduler.run(), 0);
+    assert.equal(
+      (await scheduler.getJob('bad'))?.invalid,
+      "timeout must be milliseconds, at most a hundred years, got 'x'",
+    );
+    assert.deepEqual(reports, []);
+    assert.equal((await scheduler.operations.explainJob('bad'))?.check, 'invalidJob');
+  });
+
+  it('says what is wrong when a person cancels or retries it', async () => {
+    const { scheduler } = createWorker();
+    await insert({ _id: 'waits', fence: MAX_LONG });
+    await insert({ _id: 'failed', fence: MAX_LONG, status: 'FAILED', finishedAt: START });
+    const expected = { code: 'INVALID_JOB', message: /cannot be changed.* fence must be a whole number/ };
+    await assert.rejects(scheduler.cancel('waits'), expected);
+    await assert.rejects(scheduler.retry('failed'), expected);
+  });
+
+  it('does not break the change stream', async () => {
+    const scheduler = database.scheduler({ ...withoutRenewalThread, pollInterval: '1h' });
+    scheduler.registerHandler('work', () => undefined);
+    const errors = recordEvents(scheduler, 'worker:error');
+    await scheduler.start();
+    await insert({ _id: 'text', nextRunAt: 'soon' });
+    await insert({ _id: 'far', nextRunAt: new mongo.BSON.Long(0), priority: 'x' });
+    const complete = nextEvent(scheduler, 'job:complete');
+    await insert({ _id: 'good', nextRunAt: new Date() });
+    assert.equal((await complete).jobId, 'good');
+    assert.deepEqual(errors, []);
+  });
+
+  it('is named by doctor if no claim can find it', async () => {
+    const { scheduler } = createWorker();
+    await insert({ _id: 'never', nextRunAt: '2026-01-01' });
+    assert.equal(await scheduler.run(), 0);
+    const finding = (await scheduler.operations.doctor()).find(({ check }) => check === 'invalidJobs');
+    assert.match(finding?.finding ?? '', /never/);
+  });
+
+  it('is listed, and shown among the dead jobs, which can be retried', async () => {
+    const { scheduler } = createWorker();
+    const dead = { status: 'FAILED', finishedAt: START };
+    await insert({ _id: 'a', ...dead });
+    await insert({ _id: 'b', ...dead, finishedAt: 'text' });
+    await insert({ _id: 'c', ...dead, error: 'text', createdAt: 'text' });
+    const { items } = await scheduler.operations.listDead();
+    assert.deepEqual(items.map(({ id }) => id).toSorted(), ['a', 'b', 'c']);
+    assert.deepEqual(
+      items
+        .filter(({ invalid }) => invalid !== null)
+        .map(({ id }) => id)
+        .toSorted(),
+      ['b', 'c'],
+    );
+    assert.equal((await scheduler.operations.retryDead({})).changed, 3);
+    assert.equal(await scheduler.run(), 2, 'createdAt of c is still text');
+  });
+});
