@@ -1,4 +1,5 @@
 import mongoose from 'mongoose';
+import { startShardedCluster } from '@chronos/mongod';
 import { DEFAULT_PREFIX } from '../../src/config/connection-options.js';
 import { type Collections, openCollections } from '../../src/store/schema/collections.js';
 import { install } from '../../src/store/schema/install.js';
@@ -60,11 +61,22 @@ export class Bench {
     return openCollections({ client: this.#connection.getClient(), database, prefix: DEFAULT_PREFIX });
   }
 
+  /** Works on a cluster with two shards, which is stopped afterwards. */
+  async onShardedCluster<T>(work: (bench: Bench) => Promise<T>): Promise<T> {
+    const cluster = await startShardedCluster({ log: this.#options.log });
+    try {
+      const bench = await Bench.open({ ...this.#options, uri: cluster.uri });
+      return await work(bench).finally(() => bench.close());
+    } finally {
+      await cluster.stop();
+    }
+  }
+
   /** Works in a new database and drops it afterwards. */
-  async inFreshDatabase<T>(work: (uri: string) => Promise<T>): Promise<T> {
+  async inFreshDatabase<T>(work: (uri: string) => Promise<T>, { shard = false } = {}): Promise<T> {
     const uri = new URL(this.#options.uri);
     uri.pathname = `/bench${++this.#databases}`;
-    await install({ uri: uri.href, prefix: DEFAULT_PREFIX });
+    await install({ uri: uri.href, prefix: DEFAULT_PREFIX }, { shard });
     try {
       return await work(uri.href);
     } finally {
@@ -73,7 +85,12 @@ export class Bench {
   }
 
   /** Enqueues jobs in bulk, and lets one process run them. */
-  async enqueueAndRun(total: number, role: Role, enqueue: 'enqueue' | 'insert'): Promise<Throughput> {
+  async enqueueAndRun(
+    total: number,
+    role: Role,
+    enqueue: 'enqueue' | 'insert',
+    options: { shard?: boolean } = {},
+  ): Promise<Throughput> {
     return this.inFreshDatabase(async (uri) => {
       const enqueued = await measure(uri, { name: enqueue, total, how: 'bulk' });
       const report = await measure(uri, role);
@@ -82,7 +99,7 @@ export class Bench {
         ...{ enqueuedPerSecond: perSecond(enqueued), ranPerSecond: perSecond(report) },
         ...{ memory: report.memory, memories: report.memories },
       };
-    });
+    }, options);
   }
 
   /** Asserts that each job ran once: one start, one execution row, completed with fence 1. */

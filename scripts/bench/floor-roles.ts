@@ -2,9 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import mongoose, { type mongo } from 'mongoose';
 import { DEFAULT_PREFIX } from '../../src/config/connection-options.js';
-import { type ExecutionDocument, executionRow } from '../../src/domain/job/execution.js';
-import type { JobDocument } from '../../src/domain/job/job.js';
 import { DUE_PROJECTION } from '../../src/store/jobs/claim.js';
+import {
+  type StoredExecution,
+  type StoredJob,
+  toJobId,
+  toStoredJob,
+} from '../../src/store/jobs/stored-job.js';
 import { openCollections } from '../../src/store/schema/collections.js';
 import { CLAIM_KEYS } from '../../src/store/schema/job-schemas.js';
 import { type Context, Recorder, type Report, type Role, sharedNow, type Work } from './roles.js';
@@ -18,13 +22,13 @@ const CHUNK = 1000;
 const BY_ID = { hint: { _id: 1 } } as const;
 
 interface Floor {
-  jobs: mongo.Collection<JobDocument>;
-  executions: mongo.Collection<ExecutionDocument>;
+  jobs: mongo.Collection<StoredJob>;
+  executions: mongo.Collection<StoredExecution>;
   close: () => Promise<void>;
 }
 
 interface Claim {
-  jobs: JobDocument[];
+  jobs: StoredJob[];
   token: string;
   now: Date;
 }
@@ -48,7 +52,7 @@ export const floorRoles = {
     for (let next = claim(floor, batch); ;) {
       const claimed = await next;
       if (claimed.jobs.length === 0) break;
-      for (const { _id } of claimed.jobs) recorder.started(_id);
+      for (const { _id } of claimed.jobs) recorder.started(toJobId(_id));
       next = claim(floor, batch);
       await settle(floor, claimed, work);
       done += claimed.jobs.length;
@@ -84,7 +88,7 @@ export const floorRoles = {
     const recorder = new Recorder();
     const { jobs, close } = await open(uri);
     for (let index = 0; index < count; index++) {
-      await jobs.insertOne({ ...sampleJob(index), payload: { at: sharedNow() } });
+      await jobs.insertOne({ ...toStoredJob(sampleJob(index)), payload: { at: sharedNow() } });
       await pause(gap);
     }
     await close();
@@ -97,7 +101,7 @@ export const floorRoles = {
     const size = how === 'bulk' ? CHUNK : 1;
     for (let index = 0; index < total; index += size) {
       const chunk = Array.from({ length: Math.min(size, total - index) }, (_, offset) =>
-        sampleJob(index + offset),
+        toStoredJob(sampleJob(index + offset)),
       );
       if (how === 'bulk') await jobs.insertMany(chunk, { ordered: false });
       else for (const job of chunk) await jobs.insertOne(job);
@@ -125,7 +129,12 @@ async function claim({ jobs }: Floor, batch: number): Promise<Claim> {
     .toArray();
   if (due.length > 0) {
     await jobs.updateMany(
-      { _id: { $in: due.map(({ _id }) => _id) }, status: 'SCHEDULED', fence: 0, nextRunAt: { $lte: now } },
+      {
+        _id: { $in: due.map(({ _id }) => _id) },
+        status: 'SCHEDULED',
+        fence: { $in: [0, null] },
+        nextRunAt: { $lte: now },
+      },
       {
         $set: {
           status: 'RUNNING',
@@ -155,22 +164,24 @@ async function settle({ jobs, executions }: Floor, claimed: Claim, work: Work): 
       { ordered: false },
     );
   } else await jobs.updateMany({ _id: { $in: ids }, ...owned }, settlingUpdate(token, now, null), BY_ID);
-  const execution = {
-    ...{ lockToken: token, workerId: 'floor', startedAt: now, finishedAt: now, duration: 0 },
-    ...{ outcome: 'completed' as const, error: null, log: [] },
-  };
-  await executions.insertMany(
-    claimed.jobs.map((job) => executionRow({ ...job, fence: 1 }, execution)),
-    { ordered: false },
-  );
+  const rows = claimed.jobs.map(({ _id, taskType = '', queue = '' }): StoredExecution => {
+    const jobId = toJobId(_id);
+    return {
+      ...{ _id: `${jobId}:1`, jobId, taskType: taskType ?? '', queue: queue ?? '', attempt: 1, fence: 1 },
+      ...{ lockToken: token, workerId: 'floor', startedAt: now, finishedAt: now, duration: 0 },
+      outcome: 'completed',
+    };
+  });
+  await executions.insertMany(rows, { ordered: false });
 }
 
-function settlingUpdate(token: string, now: Date, result: unknown): mongo.UpdateFilter<JobDocument> {
+function settlingUpdate(token: string, now: Date, result: unknown): mongo.UpdateFilter<StoredJob> {
   return {
     $set: {
-      ...{ status: 'COMPLETED', lockedBy: null, lockedUntil: null, lockToken: null },
-      ...{ settledToken: token, settledBy: 'floor', finishedAt: now, result, resultCut: false, error: null },
+      ...{ status: 'COMPLETED', settledToken: token, settledBy: 'floor', finishedAt: now },
+      ...(result !== null && { result }),
     },
+    $unset: { lockedBy: '', lockedUntil: '', lockToken: '' },
     $max: { startedAt: now },
     $min: { firstStartedAt: now },
   };

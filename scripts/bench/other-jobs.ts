@@ -1,5 +1,6 @@
 import type { mongo } from 'mongoose';
 import type { Collections } from '../../src/store/schema/collections.js';
+import { toJobId, toStoredJob } from '../../src/store/jobs/stored-job.js';
 import { sampleJob } from './sample-job.js';
 
 const CHUNK = 50_000;
@@ -11,7 +12,7 @@ export async function insertOtherJobs(
   count: number,
   log: (line: string) => void,
 ): Promise<void> {
-  const { _id, ...fields } = sampleJob(0);
+  const { _id, ...fields } = toStoredJob(sampleJob(0));
   const now = new Date();
   const finished = { status: 'COMPLETED', finishedAt: now, fence: 2, settledBy: 'another-worker' };
   const future = { nextRunAt: new Date(now.getTime() + 30 * DAY_MS) };
@@ -19,7 +20,7 @@ export async function insertOtherJobs(
     Object.entries({ finished, future }).map(async ([kind, changes]) => {
       for (let from = 0; from < count; from += CHUNK) {
         const chunk = Math.min(CHUNK, count - from);
-        const ids = { prefix: `${kind}-${_id}-`, from, count: chunk };
+        const ids = { prefix: `${kind}-${toJobId(_id)}-`, from, count: chunk };
         await db.aggregate(numberedJobs(jobs.collectionName, ids, { ...fields, ...changes })).toArray();
         if ((from + chunk) % (4 * CHUNK) === 0) log(`${from + chunk} of ${count} ${kind} jobs`);
       }

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { findBinary } from '@chronos/mongod';
 import { type Bench, perSecond } from './bench.js';
 import { figure, type Figure, median, percentile } from './figures.js';
 import { insertOtherJobs } from './other-jobs.js';
@@ -163,6 +164,33 @@ const PARTS: Record<string, Part> = {
         ...{ unit: 'jobs/s', runs: large, floors: small, against: 'an empty collection', target: 0.9 },
       }),
     ];
+  },
+
+  sharded: async (bench) => {
+    if ((await findBinary('mongos')) === undefined) {
+      bench.log('left out: there is no mongos (set MONGOS_BINARY)');
+      return [];
+    }
+    return bench.onShardedCluster(async (cluster) => {
+      const total = cluster.jobs(20_000);
+      const role = work('noop', 100, total);
+      const results = await cluster.times(async (run) => {
+        const { ranPerSecond: unsharded } = await cluster.enqueueAndRun(total, role, 'enqueue');
+        const { ranPerSecond: sharded } = await cluster.enqueueAndRun(total, role, 'enqueue', {
+          shard: true,
+        });
+        cluster.log(`run ${run}: ${Math.round(sharded)} jobs/s sharded, ${Math.round(unsharded)} unsharded`);
+        return { sharded, unsharded };
+      });
+      return [
+        figure({
+          ...{ id: 'sharded', what: `${total} no-op jobs on two shards, concurrency 100`, unit: 'jobs/s' },
+          runs: results.map(({ sharded }) => sharded),
+          floors: results.map(({ unsharded }) => unsharded),
+          against: 'not sharded, same cluster',
+        }),
+      ];
+    });
   },
 
   million: async (bench) => {

@@ -5,6 +5,7 @@ import type { JobChange, JobHistory } from '../../test/support/job-history.js';
 import { checkInvariants, type JournalEntry } from '../../test/support/invariants.js';
 import { checkSchedule, type Planned } from './calendar.js';
 import type { FaultCounts, ChaosWorkers } from './chaos-workers.js';
+import { readExecution, readJob } from '../../src/store/jobs/stored-job.js';
 
 export interface ChaosReport {
   violations: string[];
@@ -41,8 +42,8 @@ export async function check(input: CheckInput): Promise<ChaosReport> {
   const { db } = collections;
   const [changes, jobs, executions, schedules, skips, journal, contention] = await Promise.all([
     history.read(),
-    collections.jobs.find().toArray(),
-    collections.executions.find().toArray(),
+    collections.jobs.find().map(readJob).toArray(),
+    collections.executions.find().map(readExecution).toArray(),
     collections.schedules.find().toArray(),
     collections.skips.find().toArray(),
     db.collection('journal').find().toArray() as Promise<unknown[]> as Promise<JournalEntry[]>,

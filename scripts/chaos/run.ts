@@ -13,6 +13,7 @@ import { waitUntil } from '../../test/support/wait-until.js';
 import { type Planned, planSchedules } from './calendar.js';
 import { type ChaosReport, check } from './check.js';
 import { ChaosWorkers } from './chaos-workers.js';
+import { toJobId } from '../../src/store/jobs/stored-job.js';
 
 export interface ChaosOptions {
   uri: string;
@@ -121,7 +122,9 @@ async function settle({ schedules, jobs }: Collections): Promise<string[]> {
     return [];
   } catch {
     const left = await jobs.find(unfinished).limit(20).toArray();
-    return left.map(({ _id, status }) => `12: job ${_id} is ${status} ${SETTLE_MS / 1000} s after the chaos`);
+    return left.map(
+      ({ _id, status }) => `12: job ${toJobId(_id)} is ${status} ${SETTLE_MS / 1000} s after the chaos`,
+    );
   }
 }
 
