@@ -60,6 +60,8 @@ function initiate() {
     _id: SET,
     // The first one must become primary, because the superuser is created over loopback.
     members: members.map((host, _id) => ({ _id, host, priority: _id === 0 ? 2 : 1 })),
+    // Half of the default: work resumes sooner after a primary has failed (docs/reliability.md).
+    settings: { electionTimeoutMillis: 5000 },
   };
   ignoringErrors([ALREADY_INITIALIZED, UNAUTHORIZED], () => admin.runCommand({ replSetInitiate: config }));
   if (!admin.hello().isWritablePrimary) throw new Error('not the primary yet');
