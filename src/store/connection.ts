@@ -153,9 +153,23 @@ function openLimit(timeout: number, signal: AbortSignal | undefined): AbortSigna
   return signal === undefined ? limit : AbortSignal.any([limit, signal]);
 }
 
-/** The driver ends its sessions on the server first, which has no time limit. */
-function closeClient(client: mongo.MongoClient): Promise<void> {
-  return waitAtMost(systemClock, MAX_CLOSE_MS, client.close());
+/** The driver's own parts of a client that are not in its types. */
+interface ClientInternals {
+  topology?: { closeCheckedOutConnections(): void; close(): void };
+}
+
+/**
+ * The driver first ends its sessions on the server, and waits for the reply without a limit. A server that is frozen never
+ * replies, so after a while the connections are closed without it: otherwise they would stay open, and keep the process alive.
+ */
+async function closeClient(client: mongo.MongoClient): Promise<void> {
+  let isClosed = false;
+  const closed = client.close().finally(() => (isClosed = true));
+  await waitAtMost(systemClock, MAX_CLOSE_MS, closed);
+  if (isClosed) return;
+  const { topology } = client as unknown as ClientInternals;
+  topology?.closeCheckedOutConnections();
+  topology?.close();
 }
 
 /** Waits at most `timeout` milliseconds for the application's client. */

@@ -15,7 +15,8 @@ import { type CollectionName, type Collections, openCollections, openDb, SCHEMAS
 import { assertSupported, storeInstallation } from './installation.js';
 import { compareIndexes, fullSchema, inspectServer, validatorFor } from './inspect.js';
 
-const CONNECT_TIMEOUT_MS = 10_000;
+/** Also how long a socket may stay open after `close()` while its server does not reply: the driver cannot cancel a handshake. */
+const CONNECT_TIMEOUT_MS = 5000;
 
 /** No socket timeout: building an index on a large collection takes minutes. */
 const INSTALL_OPTIONS = {
