@@ -7,6 +7,8 @@ import type { FileCounts, FileMessage, TestOptions } from './test-process.js';
 const TEST_TIMEOUT_MS = 90_000;
 /** How long the process may take to exit after its last file. */
 const CLOSE_TIMEOUT_MS = 10_000;
+/** Of a failure in the summary. */
+const MAX_ERROR_LINES = 12;
 
 const { grep, forbidOnly } = JSON.parse(process.argv[2] ?? '{}') as TestOptions;
 
@@ -51,9 +53,9 @@ async function runFile(file: string): Promise<FileCounts> {
     const runner = mocha.run(() => resolve());
     runner.on('pass', () => counts.passed++);
     runner.on('pending', () => counts.pending++);
-    runner.on('fail', (test) => {
+    runner.on('fail', (test, error: unknown) => {
       counts.failed++;
-      counts.failures.push(test.fullTitle());
+      counts.failures.push(`${test.fullTitle()}\n${describe(error)}`);
     });
   });
   for (const title of await takeUnhandled()) {
@@ -61,6 +63,15 @@ async function runFile(file: string): Promise<FileCounts> {
     counts.failures.push(title);
   }
   return counts;
+}
+
+/** The first lines, indented: the summary comes last, and of a long log often only the end is kept. */
+function describe(error: unknown): string {
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return text
+    .split('\n', MAX_ERROR_LINES)
+    .map((line) => `    ${line}`)
+    .join('\n');
 }
 
 /** Prints the unhandled rejections since the last call. */

@@ -17,7 +17,7 @@ export interface FileCounts {
   passed: number;
   failed: number;
   pending: number;
-  /** The full titles of the tests that failed. */
+  /** The full title of each test that failed, and the first lines of its error. */
   failures: string[];
 }
 

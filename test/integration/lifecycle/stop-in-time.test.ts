@@ -32,7 +32,10 @@ describe('stop() while MongoDB is frozen', () => {
     return scheduler;
   }
 
-  /** Stops with two seconds, and checks that it takes no longer and leaves nothing open after a moment. */
+  /**
+   * Stops with two seconds, and checks that it takes no longer. Sockets to a server that does not reply close later: sessions
+   * are given up after two seconds, and the driver ends handshakes only at its time-out of five seconds.
+   */
   async function stopInTime(scheduler: Scheduler): Promise<StopReport> {
     assert.ok(openSockets() > 0);
     const startedAt = performance.now();
@@ -40,7 +43,7 @@ describe('stop() while MongoDB is frozen', () => {
     const took = performance.now() - startedAt;
     assert.ok(took < IN_TIME_MS, `stop('2s') took ${took} ms`);
     assert.equal(scheduler.state, 'Stopped');
-    await waitUntil('no sockets to the server are left', () => Promise.resolve(openSockets() === 0), 10_000);
+    await waitUntil('no sockets to the server are left', () => Promise.resolve(openSockets() === 0), 15_000);
     return report;
   }
 
