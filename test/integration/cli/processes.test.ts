@@ -122,6 +122,25 @@ describe('chronos commands that keep running', () => {
     assert.match(daemon.output, /daemon ended after \d+ ticks/);
   });
 
+  for (const words of [['run'], ['daemon', '--interval', '200ms']]) {
+    it(`${words[0]} exits with 1 on SIGTERM if it leaves work behind, and names the job [J17]`, async () => {
+      const variables = env({ SCHEDULES: 'stubborn', SHUTDOWN_GRACE: '1s' });
+      const handlers = ['--handlers', 'test/fixtures/schedules.mjs'];
+      assert.equal((await runChronos(['run', ...handlers], variables)).code, 0);
+      await db.makeSchedulesDue(3_600_000);
+      const journal = db.connection.collection('journal');
+      await journal.deleteMany({});
+      const command = new CommandProcess([...words, ...handlers], variables);
+      await waitUntil(
+        'the handler has started',
+        async () => (await journal.countDocuments({ kind: 'start' })) === 1,
+      );
+      command.signal('SIGTERM');
+      assert.equal(await command.exited, 1, command.output);
+      assert.match(command.output, /stubborn was left unfinished/);
+    });
+  }
+
   it('dev restarts when handlers change, and waits for a change when they are broken', async () => {
     const handlers = path.join(folder, 'handlers.mjs');
     const write = (body: string) => writeFile(handlers, body);
