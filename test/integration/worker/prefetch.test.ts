@@ -70,7 +70,11 @@ describe('prefetching', () => {
     const fences = (await advanceUntilSettled(clock, completed, 100))
       .filter(({ jobId }) => prefetched.includes(jobId))
       .map(({ fence }) => fence);
-    // Claimed, released, claimed.
-    assert.deepEqual(fences, Array(prefetched.length).fill(3));
+    assert.equal(fences.length, prefetched.length);
+    // Claimed, released, claimed again: 3. More if it then waited longer than prefetched jobs may, because this clock is fast.
+    assert.ok(
+      fences.every((fence) => fence >= 3),
+      `a job started under the lock of its first claim: fences ${fences.join(', ')}`,
+    );
   });
 });
