@@ -6,11 +6,11 @@ import {
 } from '../config/dispatch-options.js';
 import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
-import { ChronosError, toError } from '../domain/errors.js';
+import { ChronosError, describeValue, toError } from '../domain/errors.js';
 import { assertTaskType } from '../domain/identifiers.js';
 import { type JobDocument, newJob } from '../domain/job/job.js';
 import { isThenable, tryOr } from '../domain/language.js';
-import { copyOptions, matching, parse } from '../domain/validation.js';
+import { copyOptions, custom, parse } from '../domain/validation.js';
 import { isHandlerClass, taskTypeOf } from '../handlers/handler-function.js';
 import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import { assertMatchesSchema, checkedPayload } from '../handlers/payload.js';
@@ -32,15 +32,13 @@ import { type ConnectJobs, JobHandle } from './job-handle.js';
 /** Jobs per insert of `dispatchMany`, so that memory stays bounded. */
 const CHUNK = 1000;
 
-const requestsShape = matching(
-  'an array or another iterable of { taskType, payload, options }',
-  (value) =>
-    typeof value === 'object' &&
-    value !== null &&
-    [Symbol.iterator, Symbol.asyncIterator].some(
-      (key) => typeof (value as Record<symbol, unknown>)[key] === 'function',
-    ),
-);
+const requestsShape = custom<Requests>((value) => {
+  if (!isIterable(value))
+    return `must be an array or another iterable of { taskType, payload, options }, got ${describeValue(value)}`;
+  // An array of holes takes no memory, but an error for each of millions of holes would.
+  const hole = Array.isArray(value) ? indexOfHole(value) : -1;
+  return hole === -1 ? undefined : `must be an array without holes, but there is nothing at index ${hole}`;
+});
 
 type Requests = Iterable<DispatchRequest> | AsyncIterable<DispatchRequest>;
 
@@ -231,6 +229,21 @@ async function inChunks<T>(
     throw thrown;
   }
   return results.concat(await store(chunk));
+}
+
+function isIterable(value: unknown): boolean {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    [Symbol.iterator, Symbol.asyncIterator].some(
+      (key) => typeof (value as Record<symbol, unknown>)[key] === 'function',
+    )
+  );
+}
+
+function indexOfHole(list: readonly unknown[]): number {
+  for (let index = 0; index < list.length; index++) if (!(index in list)) return index;
+  return -1;
 }
 
 function isAsyncIterable(requests: Requests): requests is AsyncIterable<DispatchRequest> {

@@ -20,7 +20,7 @@ export function toCount(found: number, max: number): Count {
 /** The states that are counted for all queues together; `countDue` and `countLater` count the others. */
 export type CountedState = Exclude<JobState, 'waiting' | 'delayed'>;
 
-/** Jobs in a state by queue. At most `max` are counted; of finished jobs, the newest. */
+/** Jobs in a state by queue. At most `max` are counted; of finished jobs, the newest. `total` includes malformed ones without a queue. */
 export async function countByQueue(
   c: Collections,
   state: CountedState,
@@ -35,12 +35,14 @@ export async function countByQueue(
     { $group: { _id: '$queue', count: { $sum: 1 } } },
   ];
   const groups = await withTimeLimit(`counting ${state} jobs`, () =>
-    c.jobs.aggregate<{ _id: string; count: number }>(pipeline, { hint, maxTimeMS: MAX_QUERY_MS }).toArray(),
+    c.jobs.aggregate<{ _id: unknown; count: number }>(pipeline, { hint, maxTimeMS: MAX_QUERY_MS }).toArray(),
   );
   const total = groups.reduce((sum, { count }) => sum + count, 0);
   return {
     total: toCount(total, max),
-    byQueue: new Map(groups.map(({ _id, count }) => [_id, Math.min(count, max)])),
+    byQueue: new Map(
+      groups.flatMap(({ _id, count }) => (typeof _id === 'string' ? [[_id, Math.min(count, max)]] : [])),
+    ),
   };
 }
 

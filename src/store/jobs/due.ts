@@ -93,8 +93,7 @@ export async function findWaitingQueues(
 ): Promise<{ queues: string[]; isComplete: boolean }> {
   const queues: string[] = [];
   while (queues.length < max && !isTimeUp()) {
-    const last = queues.at(-1);
-    const filter = { status: 'SCHEDULED', ...(last !== undefined && { queue: { $gt: last } }) } as const;
+    const filter = { status: 'SCHEDULED', queue: { $gt: queues.at(-1) ?? '' } } as const;
     const options = { hint: CLAIM_KEYS, sort: CLAIM_KEYS, projection: { queue: 1 }, maxTimeMS: MAX_QUERY_MS };
     const job = await withTimeLimit('finding queues', () => c.jobs.findOne(filter, options));
     if (job === null) return { queues, isComplete: true };

@@ -169,6 +169,11 @@ describe('public methods with arbitrary values', function () {
 
   const fakeDate = Object.create(Date.prototype) as Date;
   const INVALID: [string, (scheduler: Scheduler) => Promise<unknown>, RegExp][] = [
+    [
+      'dispatchMany() with a list of holes',
+      (s) => s.dispatchMany(Object.assign(holes(40_000_000), [{ taskType: 'work' }]) as never),
+      /without holes, but there is nothing at index 1/,
+    ],
     ['dispatchMany(null)', (s) => s.dispatchMany(null as never), /iterable .*got null/],
     [
       'null as bulk options',
