@@ -15,7 +15,7 @@ import type { EventBus } from '../runtime/event-bus.js';
 import type { Service } from '../runtime/periodic-service.js';
 import type { SchedulerState } from '../runtime/scheduler-state.js';
 import { OutageMonitor } from '../runtime/outage-monitor.js';
-import { retry, retryDelay } from '../runtime/retry.js';
+import { retry } from '../runtime/retry.js';
 import { random, systemClock } from '../runtime/system-clock.js';
 import type { DefinitionRegistry } from '../schedules/definition/definition-registry.js';
 import { DefinitionSync } from '../schedules/enqueue/definition-sync.js';
@@ -131,10 +131,6 @@ async function openDatabase({ options, events }: SchedulerDeps, signal: AbortSig
   const end = systemClock.monotonic() + options.connectTimeout;
   const onRetry = (error: unknown, failures: number, retryIn: number): void =>
     events.reportError('connect', error, { failures, retryIn });
-  const mayRetry = (error: unknown, failures: number): boolean =>
-    isResultUnknown(error) &&
-    !signal.aborted &&
-    systemClock.monotonic() + retryDelay(CONNECT_BACKOFF, failures) < end;
   const open = async () => {
     const database = await connect({
       source: options,
@@ -159,10 +155,9 @@ async function openDatabase({ options, events }: SchedulerDeps, signal: AbortSig
     ...CONNECT_BACKOFF,
     clock: systemClock,
     signal,
-    shouldRetry: mayRetry,
-    onFailure: (error, failures, retryIn) => {
-      if (mayRetry(error, failures)) onRetry(error, failures, retryIn);
-    },
+    shouldRetry: (error, _, retryIn) =>
+      isResultUnknown(error) && !signal.aborted && systemClock.monotonic() + retryIn < end,
+    onRetry,
   }).catch(explainOutage);
 }
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type Duration, parseDuration } from '../domain/duration.js';
 import { ChronosError, toError } from '../domain/errors.js';
 import type { LifecycleState, Operation } from '../domain/events.js';
-import { retry, retryDelay } from '../runtime/retry.js';
+import { retry } from '../runtime/retry.js';
 import { SchedulerState } from '../runtime/scheduler-state.js';
 import { systemClock } from '../runtime/system-clock.js';
 import { whenSettled } from '../runtime/waiting.js';
@@ -251,18 +251,14 @@ export class SchedulerLifecycle {
     work: () => Promise<unknown>,
     { end, signal, isCurrent }: { end: number; signal: AbortSignal; isCurrent: () => boolean },
   ): Promise<void> {
-    const mayRetry = (error: unknown, failures: number): boolean =>
-      isCurrent() &&
-      isUnreachable(error) &&
-      systemClock.monotonic() + retryDelay(CONNECT_BACKOFF, failures) < end;
     await retry(work, {
       ...CONNECT_BACKOFF,
       clock: systemClock,
       signal,
-      shouldRetry: mayRetry,
-      onFailure: (error, failures, retryIn) => {
-        if (mayRetry(error, failures)) this.deps.events.reportError(operation, error, { failures, retryIn });
-      },
+      shouldRetry: (error, _, retryIn) =>
+        isCurrent() && isUnreachable(error) && systemClock.monotonic() + retryIn < end,
+      onRetry: (error, failures, retryIn) =>
+        this.deps.events.reportError(operation, error, { failures, retryIn }),
     }).catch(explainDriverError);
   }
 

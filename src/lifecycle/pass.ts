@@ -37,6 +37,7 @@ export async function runBatch(lifecycle: SchedulerLifecycle, batch: number): Pr
   let executed = 0;
   await lifecycle.runPass(async (components) => {
     await lifecycle.ensureInstalled();
+    components.heartbeat.startForPass();
     await components.sweeper.runOnce();
     await createDueJobs(components);
     ({ executed } = await components.engine.runBatch(batch));
@@ -68,7 +69,8 @@ export async function executePass(
   const start = at ?? systemClock.now();
   const report: PassReport = { at: start, entries: [], executed: 0, failed: 0, isComplete: false };
   await lifecycle.runPass(async (components) => {
-    const { clock, engine, events, sweeper, definitionSync, definitionPass, enqueuer } = components;
+    const { clock, engine, events, heartbeat, sweeper, definitionSync, definitionPass, enqueuer } =
+      components;
     report.at = at ?? clock.now();
     if (dryRun) {
       report.entries.push(...(await previewPass(components, definitionSync, at)));
@@ -77,6 +79,7 @@ export async function executePass(
     }
     const began = clock.monotonic();
     await lifecycle.ensureInstalled();
+    heartbeat.startForPass();
     await sweeper.runOnce();
     if (engine.isStopped) return;
 

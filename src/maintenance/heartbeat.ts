@@ -12,7 +12,7 @@ import type { WorkerDocument } from '../store/schema/system-schemas.js';
 import type { Store } from '../store/store.js';
 import type { WorkerEngine } from '../worker/engine.js';
 
-/** A worker stays listed for a day after its last heartbeat. */
+/** A worker stays listed for a day after its last heartbeat; a process that only ran passes, until it has ended. */
 const LISTED_FOR_MS = 86_400_000;
 const MAX_RETRY_MS = 2000;
 
@@ -37,6 +37,8 @@ export class Heartbeat extends PeriodicService {
   readonly #deps: HeartbeatDeps;
   readonly #startedAt: Date;
   #isListed = false;
+  /** False in a process that only runs passes. */
+  #isWorker = false;
   /**
    * Stored with the next heartbeat. At first false: a request to an earlier process with the same id is void. Undefined
    * once it is stored: from then on, the stored request counts, which any process may change.
@@ -54,12 +56,24 @@ export class Heartbeat extends PeriodicService {
     return MAX_RETRY_MS;
   }
 
+  override start(): void {
+    this.#isWorker = true;
+    super.start();
+    // A pass may have started it before.
+    this.wake();
+  }
+
+  /** For a process that was not started as a worker: if a lock of its jobs expires, others must know whether it is alive. */
+  startForPass(): void {
+    super.start();
+  }
+
   async runOnce(): Promise<number> {
     const { databaseClock, state, options } = this.#deps;
     await databaseClock?.synchronize();
     // The document may already say that the worker has stopped.
     if (this.stopping) return options.heartbeatInterval;
-    const isRequested = await this.#save(state.current);
+    const isRequested = await this.#save(this.#isWorker ? state.current : 'Running');
     if (isRequested !== undefined && isRequested !== this.#deps.engine.isDraining) {
       this.#setDraining(isRequested);
       // Stores what the worker does now.
@@ -94,6 +108,8 @@ export class Heartbeat extends PeriodicService {
     const { store, options, registry, workerId, engine, databaseClock, warnings } = this.#deps;
     const heartbeatAt = this.clock.now();
     const ownRequest = this.#ownRequest;
+    // System cron may run a pass every minute.
+    const isEndedPass = !this.#isWorker && state === 'Stopped';
     const worker: Omit<WorkerDocument, 'drainRequested'> = {
       _id: workerId,
       state,
@@ -110,7 +126,7 @@ export class Heartbeat extends PeriodicService {
       clockError: databaseClock?.error ?? null,
       warnings,
       heartbeatAt,
-      expiresAt: new Date(heartbeatAt.getTime() + LISTED_FOR_MS),
+      expiresAt: new Date(heartbeatAt.getTime() + (isEndedPass ? 0 : LISTED_FOR_MS)),
     };
     const stored = await store.saveHeartbeat(worker, ownRequest);
     this.#isListed = true;

@@ -14,9 +14,10 @@ interface RetryLoopOptions extends Backoff {
   clock: Clock;
   /** Aborting it ends the wait between two tries and throws the last error. */
   signal: AbortSignal;
-  /** False: the error is thrown immediately. */
-  shouldRetry: (error: unknown, failures: number) => boolean;
-  onFailure?: (error: unknown, failures: number, retryIn: number) => void;
+  /** False: the error is thrown immediately. `retryIn`: milliseconds until the next try. */
+  shouldRetry: (error: unknown, failures: number, retryIn: number) => boolean;
+  /** Called before the wait; not for the error that is thrown. */
+  onRetry?: (error: unknown, failures: number, retryIn: number) => void;
 }
 
 interface PollOptions extends Backoff {
@@ -33,14 +34,14 @@ export function retryDelay({ first, max }: Backoff, failures: number): number {
 
 /** Repeats `work` until it succeeds, `shouldRetry` returns false, or the signal is aborted. */
 export async function retry<T>(work: () => Promise<T>, options: RetryLoopOptions): Promise<T> {
-  const { clock, signal, shouldRetry, onFailure } = options;
+  const { clock, signal, shouldRetry, onRetry } = options;
   for (let failures = 1; ; failures++) {
     try {
       return await work();
     } catch (error) {
       const retryIn = retryDelay(options, failures);
-      onFailure?.(error, failures, retryIn);
-      if (!shouldRetry(error, failures)) throw error;
+      if (!shouldRetry(error, failures, retryIn)) throw error;
+      onRetry?.(error, failures, retryIn);
       await clock.sleep(retryIn, signal);
       if (signal.aborted) throw error;
     }

@@ -183,8 +183,8 @@ export class Settler {
       clock,
       signal: this.#closed.signal,
       shouldRetry: (error, failures) => isOutage(error) || failures < MAX_REJECTIONS,
-      onFailure: (error, _, retryIn) => events.reportFailure('write execution log', error, retryIn),
-    }).catch(() => undefined);
+      onRetry: (error, _, retryIn) => events.reportFailure('write execution log', error, retryIn),
+    }).catch((error: unknown) => events.reportFailure('write execution log', error));
   }
 
   #toRow({ job, token, outcome, attempt }: PendingOutcome): ExecutionDocument {

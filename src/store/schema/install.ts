@@ -106,15 +106,13 @@ function retryConflicts(
   work: () => Promise<void>,
 ): Promise<void> {
   const end = systemClock.monotonic() + MAX_CONFLICT_MS;
-  const isConflict = (error: unknown): boolean => CONFLICTS.has((error as { code?: unknown }).code);
   return retry(work, {
     ...CONFLICT_RETRY,
     clock: systemClock,
     signal,
-    shouldRetry: (error) => isConflict(error) && systemClock.monotonic() < end,
-    onFailure: (error, failures, retryIn) => {
-      if (isConflict(error)) onRetry(error, failures, retryIn);
-    },
+    shouldRetry: (error) =>
+      CONFLICTS.has((error as { code?: unknown }).code) && systemClock.monotonic() < end,
+    onRetry,
   });
 }
 

@@ -18,6 +18,7 @@ import { ManualClock } from '../../support/manual-clock.js';
 import { useSharedDatabase } from '../../support/shared-database.js';
 import { nextMeasurement } from '../../support/measurements.js';
 import { noInvalidJobs } from '../../support/no-invalid-jobs.js';
+import { waitUntil } from '../../support/wait-until.js';
 
 const NO_JITTER = { retries: { base: '1s', jitter: 'none' } } as const;
 
@@ -198,6 +199,37 @@ describe('Sweeper', () => {
           rows.map(({ outcome, error }) => [outcome, error?.code]),
           status === 'RUNNING' ? [['lost', 'LOCK_LOST']] : [],
         );
+      });
+    }
+
+    for (const pass of ['run', 'runOnce'] as const) {
+      it(`counts nothing against a job of ${pass}() in a process that is still running [C9]`, async () => {
+        const { scheduler: owner } = manualScheduler(database);
+        const released = signal();
+        owner.registerHandler('work', () => released.promise);
+        const { id } = await owner.dispatch('work');
+        const started = nextEvent(owner, 'job:start');
+        const ran = owner[pass]();
+        await started;
+        const { workers, jobs } = database.collections;
+        await waitUntil(
+          'the pass is listed',
+          async () => (await workers.findOne({ state: 'Running' })) !== null,
+        );
+        await jobs.updateOne({ _id: id }, { $set: { status: 'RUNNING', lockedUntil: timeAfter(-1000) } });
+        const { scheduler: other } = manualScheduler(database);
+        other.registerHandler('other', () => undefined);
+        await other.run();
+        assert.equal((await other.getJob(id))?.crashes, 0);
+        assert.deepEqual(
+          (await other.getExecutions(id)).map(({ outcome }) => outcome),
+          ['lost'],
+        );
+        released.fire();
+        await ran;
+        await owner.stop();
+        const ended = await workers.findOne({ _id: owner.workerId });
+        assert.deepEqual([ended?.state, ended?.expiresAt], ['Stopped', START]);
       });
     }
 
