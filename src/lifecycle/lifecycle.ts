@@ -77,7 +77,9 @@ export class SchedulerLifecycle {
       signal: this.#stopSignal.signal,
       onRetry: (error, failures, retryIn) => events.reportError('install', error, { failures, retryIn }),
     });
-    installed.catch(() => (this.#installed = undefined));
+    installed.catch(() => {
+      if (this.#installed === installed) this.#installed = undefined;
+    });
     this.#installed = installed;
     return installed;
   }
@@ -192,7 +194,11 @@ export class SchedulerLifecycle {
   }
 
   #openConnection(): Promise<Components> {
-    if (this.#stopSignal.signal.aborted) this.#stopSignal = new AbortController();
+    if (this.#stopSignal.signal.aborted) {
+      this.#stopSignal = new AbortController();
+      // It may be an installation that stop() aborted and that has not ended yet.
+      this.#installed = undefined;
+    }
     const connection = connectComponents(this.deps, this.#state, this.#stopSignal.signal);
     connection.then(
       (components) => {

@@ -92,7 +92,7 @@ export class Sweeper extends PeriodicService {
       this.recordStep();
       const fate = ownerFate(job, owners.get(job.lockedBy ?? ''), limits);
       if (fate === 'unknown') isUndecided = true;
-      else await this.#recover(job, fate === 'gone', now);
+      else await this.#recoverOrReport(job, fate === 'gone', now);
     }
     return isUndecided;
   }
@@ -108,6 +108,16 @@ export class Sweeper extends PeriodicService {
       events.emit('job:expired', { jobId, taskType, queue, ...traceFields(job), expiresAt });
     }
     return found.length === EXPIRE_BATCH;
+  }
+
+  /** A job whose recovery MongoDB rejects, for example because its document is too large, does not keep the others from theirs. */
+  async #recoverOrReport(job: JobDocument, ownerIsGone: boolean, now: Date): Promise<void> {
+    try {
+      await this.#recover(job, ownerIsGone, now);
+    } catch (error) {
+      if (isOutage(error)) throw error;
+      this.events.reportError('sweep', error, { subject: job._id });
+    }
   }
 
   async #recover(job: JobDocument, ownerIsGone: boolean, now: Date): Promise<void> {

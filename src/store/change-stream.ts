@@ -86,6 +86,22 @@ export async function* watchChanges(
   }
 }
 
+/** Opens a change stream as a worker does. Returns the error message if that fails, else null. */
+export async function findStreamError(c: Collections): Promise<string | null> {
+  const closing = new AbortController();
+  const work = { queues: [], taskTypes: [] };
+  const stream = watchChanges(c, { work, awaited: new Set() }, closing.signal);
+  try {
+    await stream.next();
+    return null;
+  } catch (error) {
+    return (error as Error).message;
+  } finally {
+    closing.abort();
+    await stream.return();
+  }
+}
+
 interface Change {
   collection: string;
   id: unknown;

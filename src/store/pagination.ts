@@ -77,15 +77,17 @@ export async function pageByTime<T extends { _id: string }>(
   const timeOf = (document: T): number => (document[time] as Date).getTime();
   const inOrder = (a: T, b: T): number =>
     direction * (timeOf(a) - timeOf(b) || idOrder.compare(a._id, b._id));
+  // Conditions match an array if one of its entries does. A document with an array instead of a time is left out.
+  const isTime = { [time]: { ...ANY_DATE, $not: { $type: 'array' } } };
   const withTime = (at: Date, id: string | undefined, max: number): Promise<T[]> =>
-    afterId(collection, request, { [time]: at }, id, max);
+    afterId(collection, request, { $and: [isTime, { [time]: at }] }, id, max);
 
   let from = after?.at ?? undefined;
   const page = after === undefined || from === undefined ? [] : await withTime(from, after.id, limit);
   while (page.length < limit) {
     const left = limit - page.length;
     const rest = from === undefined ? {} : { [time]: beyond(direction, from) };
-    const conditions = [filter, { [time]: ANY_DATE }, rest];
+    const conditions = [filter, isTime, rest];
     const found = await find(collection, request, conditions, { [time]: direction }, left + 1);
     if (found.length <= left) {
       page.push(...found.sort(inOrder));

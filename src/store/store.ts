@@ -1,4 +1,4 @@
-import { watchChanges } from './change-stream.js';
+import { findStreamError, watchChanges } from './change-stream.js';
 import {
   cancel,
   cancelUnclaimed,
@@ -31,11 +31,11 @@ import * as schedules from './schedules/schedules.js';
 import * as skips from './schedules/skips.js';
 import type { Collections } from './schema/collections.js';
 import { assertSupported, readInstallation } from './schema/installation.js';
-import { findStreamError, inspectCollections, inspectServer, isSharded } from './schema/inspect.js';
+import { inspectCollections, inspectServer, isSharded } from './schema/inspect.js';
 import * as system from './system.js';
 
 const OPERATIONS = {
-  watchChanges,
+  ...{ findStreamError, watchChanges },
   ...{ cancel, cancelUnclaimed, findCancelRequests, hold, keepCancelled, reschedule, retry, unhold },
   ...{ claimBatch, claimOne, findClaimed, findDue },
   ...{ countByQueue, countDue, countLater, estimateJobs, findBacklog },
@@ -57,7 +57,7 @@ const OPERATIONS = {
   ...dueSchedules,
   ...schedules,
   ...skips,
-  ...{ findStreamError, inspectCollections, inspectServer, isSharded },
+  ...{ inspectCollections, inspectServer, isSharded },
   ...{ assertSupported, readInstallation },
   ...system,
 } satisfies Record<string, (c: Collections, ...rest: never[]) => unknown>;

@@ -107,9 +107,24 @@ export class JobPicker {
     }
   }
 
-  /** The reference: one atomic `findOneAndUpdate`. */
+  /** The reference: one atomic `findOneAndUpdate`. Repeated after malformed jobs, which it ends. */
   async pickOne(request: Exclusions): Promise<ClaimedJob | null> {
-    const { store, clock, events, uncertainClaims, invalidJobs } = this.#deps;
+    const { events, invalidJobs } = this.#deps;
+    for (;;) {
+      const claimed = await this.#claimOne(request);
+      if (claimed?.job.invalid !== undefined) {
+        await invalidJobs.end(claimed.job);
+        continue;
+      }
+      const found = claimed === null ? 0 : 1;
+      events.measure('claim', { wanted: 1, found, claimed: found });
+      if (claimed === null) this.#contendedRounds = 0;
+      return claimed;
+    }
+  }
+
+  async #claimOne(request: Exclusions): Promise<ClaimedJob | null> {
+    const { store, clock, uncertainClaims } = this.#deps;
     // Before the time is read for the stored lock: if the process freezes in between, the deadline here comes first.
     const sentAt = clock.monotonic();
     const filter = this.#filter(request);
@@ -117,15 +132,7 @@ export class JobPicker {
     const grant = this.#grant(filter.now, lease);
     try {
       const job = await store.claimOne(filter, grant);
-      if (job?.invalid !== undefined) {
-        await invalidJobs.end(job);
-        return await this.pickOne(request);
-      }
-      const claimed = job === null ? 0 : 1;
-      events.measure('claim', { wanted: 1, found: claimed, claimed });
-      if (job !== null) return { job, token: grant.token, lease, sentAt };
-      this.#contendedRounds = 0;
-      return null;
+      return job === null ? null : { job, token: grant.token, lease, sentAt };
     } catch (error) {
       uncertainClaims.add({ token: grant.token, ids: undefined, lease });
       throw error;

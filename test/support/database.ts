@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import mongoose, { type Connection } from 'mongoose';
+import mongoose, { type Connection, type mongo } from 'mongoose';
 import {
   type AnyPayloads,
   type AnyScheduler,
@@ -110,7 +110,7 @@ export class TestDatabase {
   }
 
   /** Runs a command on the admin database, for example to configure a fail point. */
-  admin(command: Record<string, unknown>): Promise<unknown> {
+  admin(command: Record<string, unknown>): Promise<mongo.Document> {
     return this.connection.getClient().db('admin').command(command);
   }
 

@@ -11,9 +11,10 @@ export interface FailPoint {
   /**
    * `lostReply`: the command takes effect, but the reply has a write concern error. `noConnection`: the connection
    * breaks before the command is executed. `error`: the server returns an error that is not transient. `tooSlow`: the
-   * server returns that `maxTimeMS` was exceeded. `denied`: the user is not authorized. A number: the server takes this many milliseconds longer.
+   * server returns that `maxTimeMS` was exceeded. `denied`: the user is not authorized. `conflict`: an index is being
+   * built. A number: the server takes this many milliseconds longer.
    */
-  how: 'lostReply' | 'noConnection' | 'error' | 'tooSlow' | 'denied' | number;
+  how: 'lostReply' | 'noConnection' | 'error' | 'tooSlow' | 'denied' | 'conflict' | number;
 }
 
 const WHOLE_DATABASE = '$cmd.aggregate';
@@ -25,21 +26,27 @@ export const NO_STREAM = {
   how: 'error',
 } as const satisfies FailPoint;
 
-/** Makes the server fail while `work` runs. */
+/** Makes the server fail while `work` runs. `entered()` resolves when the first command is affected. */
 export async function withFailPoint<T>(
   database: TestDatabase,
   { commands, collection = 'jobs', times, how }: FailPoint,
-  work: () => Promise<T>,
+  work: (entered: () => Promise<unknown>) => Promise<T>,
 ): Promise<T> {
   const name = collection === WHOLE_DATABASE ? collection : collectionName(collection);
   const namespace = `${database.connection.name}.${name}`;
-  await database.admin({
+  const { count } = (await database.admin({
     configureFailPoint: 'failCommand',
     mode: times === undefined ? 'alwaysOn' : { times },
     data: { failCommands: commands, appName: 'chronos', namespace, ...effectOf(how) },
-  });
+  })) as { count: unknown };
   try {
-    return await work();
+    return await work(() =>
+      database.admin({
+        waitForFailPoint: 'failCommand',
+        timesEntered: Number(count) + 1,
+        maxTimeMS: 10_000,
+      }),
+    );
   } finally {
     await database.admin({ configureFailPoint: 'failCommand', mode: 'off' });
   }
@@ -69,6 +76,8 @@ function effectOf(how: FailPoint['how']): object {
       return { errorCode: 8000, errorLabels: [] };
     case 'tooSlow':
       return { errorCode: 50, errorLabels: [] };
+    case 'conflict':
+      return { errorCode: 12587, errorLabels: [] };
     case 'denied':
       return { errorCode: 13, errorLabels: [] };
     default:

@@ -22,6 +22,8 @@ export function storedValues(): fc.Arbitrary<unknown> {
     fc.constantFrom<unknown>(mongo.Long.MAX_VALUE, new mongo.Binary(Buffer.from('x')), /x/, { $gt: '' }),
     // Cannot be compared or converted to text.
     fc.constantFrom<unknown>({ toString: 'x', valueOf: 'x' }),
+    // A condition on a date matches an array that contains it.
+    fc.constantFrom<unknown>([new Date(0)]),
     fc.integer(),
     fc.double(),
     fc.string({ maxLength: 20 }),

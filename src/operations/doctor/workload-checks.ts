@@ -25,6 +25,8 @@ const MAX_RUNNING = 1000;
 /** The default of the option `timeout`: doctor does not know the handlers of other processes. */
 const USUAL_TIMEOUT_MS = 3_600_000;
 const MAX_FOUND = 10;
+/** Of the failed jobs, the newest. */
+const MAX_FAILED = 1000;
 const MAX_SCHEDULES = 1000;
 
 export const workloadChecks: Checks = {
@@ -117,8 +119,9 @@ export const workloadChecks: Checks = {
   },
 
   async invalidJobs(_, { store }) {
-    const invalid = await store.findInvalid(MAX_FOUND);
-    if (invalid.length === 0) return ok('No stored job is malformed.');
+    const invalid = await store.findInvalid(MAX_FOUND, MAX_FAILED);
+    if (invalid.length === 0)
+      return ok('No due job is malformed, and none of the 1,000 that failed last was.');
     const finding = `Stored jobs are malformed and did not run: ${listNames(invalid.map(({ _id }) => _id))}.`;
     const advice =
       'Another program or a person wrote them: docs/wire.md says what a job may contain. `chronos jobs show` says what is wrong with each. Correct the program, then delete them.';

@@ -227,10 +227,12 @@ export async function reschedule(
   nextRunAt: Date,
   now: Date,
 ): Promise<JobChange> {
-  const changed = await c.jobs.findOneAndUpdate(
-    { _id: toStoredId(jobId), status: { $in: [...UNCLAIMED_STATUSES] } },
-    [{ $set: { nextRunAt, expiresAt: movedExpiry(nextRunAt) } }],
-    { projection: STATE_PROJECTION, returnDocument: 'after' },
+  const changed = await explainInvalid(c, jobId, () =>
+    c.jobs.findOneAndUpdate(
+      { _id: toStoredId(jobId), status: { $in: [...UNCLAIMED_STATUSES] } },
+      [{ $set: { nextRunAt, expiresAt: movedExpiry(nextRunAt) } }],
+      { projection: STATE_PROJECTION, returnDocument: 'after' },
+    ),
   );
   return changed === null ? refusal(c, jobId, now) : { result: 'changed', state: stateOf(changed, now) };
 }

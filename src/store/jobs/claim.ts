@@ -23,13 +23,13 @@ export interface DueFilter {
 
 /** Fields about earlier runs, and fields that the claim overwrites: reading them for every job costs time. */
 type UnreadField =
-  | ('held' | 'skipReason' | 'cancelRequested' | 'cancelKind' | 'finishedAt')
+  | ('held' | 'skipReason' | 'cancelKind' | 'finishedAt')
   | ('settledToken' | 'settledTokens' | 'settledBy')
   | ('result' | 'resultCut' | 'error')
   | ('lockedBy' | 'lockedUntil' | 'lockToken' | 'queuedAt' | 'startedAt');
 
 export const DUE_PROJECTION: Record<UnreadField, 0> = {
-  ...{ held: 0, skipReason: 0, cancelRequested: 0, cancelKind: 0, finishedAt: 0 },
+  ...{ held: 0, skipReason: 0, cancelKind: 0, finishedAt: 0 },
   ...{ settledToken: 0, settledTokens: 0, settledBy: 0 },
   ...{ result: 0, resultCut: 0, error: 0 },
   ...{ lockedBy: 0, lockedUntil: 0, lockToken: 0, queuedAt: 0, startedAt: 0 },

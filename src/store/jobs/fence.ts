@@ -34,17 +34,41 @@ export function byToken<T extends { token: string }>(items: readonly T[]): [T, .
   return [...groupBy(items, ({ token }) => token).values()];
 }
 
-type Tokens = Pick<JobDocument, 'lockToken' | 'settledToken' | 'settledTokens' | 'cancelRequested'>;
+/** Who owns a job now, or has settled it. */
+export type Ownership = Pick<
+  JobDocument,
+  'status' | 'lockToken' | 'settledToken' | 'settledTokens' | 'cancelRequested'
+>;
 
-/** The tokens that jobs have now, by job id, for fenced writes that matched fewer jobs than expected. */
-export async function readTokens(
+/** Whether `ownedBy` matches the job. */
+export function isOwnedBy(job: Ownership | undefined, token: string): boolean {
+  return job?.lockToken === token && (LOCKED_STATUSES as readonly string[]).includes(job.status);
+}
+
+/** Whether the holder of this lock has settled the job, also if a later attempt has been settled since. */
+export function isSettledBy(job: Ownership | undefined, token: string): boolean {
+  return job?.settledToken === token || job?.settledTokens?.includes(token) === true;
+}
+
+/** By job id, for fenced writes that matched fewer jobs than expected. */
+export async function readOwnership(
   c: Collections,
   ids: readonly string[],
   readConcern: 'local' | 'majority',
-): Promise<Map<string, Tokens>> {
-  const projection = { lockToken: 1, settledToken: 1, settledTokens: 1, cancelRequested: 1 } as const;
+): Promise<Map<string, Ownership>> {
+  const projection = {
+    ...{ status: 1, lockToken: 1, settledToken: 1, settledTokens: 1, cancelRequested: 1 },
+  } as const;
   const found = await c.jobs
     .find({ _id: { $in: toStoredIds(ids) } }, { projection, hint: { _id: 1 }, readConcern })
     .toArray();
-  return new Map(found.map(readSomeFields).map((job) => [job._id, job]));
+  return new Map(
+    found.map((document) => {
+      const job = readSomeFields(document);
+      // Writes only check that there is none, so one that is malformed counts, too.
+      const cancelRequested =
+        document.cancelRequested == null ? null : (job.cancelRequested ?? { reason: null, at: new Date(0) });
+      return [job._id, { ...job, cancelRequested }];
+    }),
+  );
 }

@@ -10,7 +10,7 @@ import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
 import { FINISHED_INDEX, LOCKS_INDEX, NEXT_DUE_INDEX } from '../schema/job-schemas.js';
 import { STATE_PROJECTION } from './state-query.js';
-import { readJob, readSomeFields, toStoredId, toStoredIds } from './stored-job.js';
+import { readJob, readSomeFields, type StoredJob, toStoredId, toStoredIds } from './stored-job.js';
 
 export async function findJob(c: Collections, jobId: string): Promise<JobDocument | null> {
   const found = await c.jobs.findOne({ _id: toStoredId(jobId) });
@@ -52,17 +52,29 @@ export async function findRunStates(c: Collections, ids: readonly string[]): Pro
   return new Map(found.map(readSomeFields).map((run) => [run._id, run]));
 }
 
-/** Jobs that ended because their document is malformed, and SCHEDULED jobs that no claim finds because their time is no date. */
-export async function findInvalid(c: Collections, limit: number): Promise<Pick<JobDocument, '_id'>[]> {
-  const options = { projection: { _id: 1 }, limit, maxTimeMS: MAX_QUERY_MS } as const;
+/**
+ * Jobs that ended because their document is malformed, of the `newest` that failed last; and SCHEDULED jobs that no claim
+ * finds because their time is no date.
+ */
+export async function findInvalid(
+  c: Collections,
+  limit: number,
+  newest: number,
+): Promise<Pick<JobDocument, '_id'>[]> {
+  const options = { limit, projection: { _id: 1 }, hint: NEXT_DUE_INDEX, maxTimeMS: MAX_QUERY_MS } as const;
+  const ended = [
+    { $match: { status: 'FAILED' } },
+    { $sort: { finishedAt: -1 } },
+    // There is no index on the code.
+    { $limit: newest },
+    { $match: { 'error.code': 'INVALID_JOB' } },
+    { $limit: limit },
+    { $project: { _id: 1 } },
+  ];
   const found = await withTimeLimit('finding malformed jobs', () =>
     Promise.all([
-      c.jobs
-        .find({ status: 'FAILED', 'error.code': 'INVALID_JOB' }, { ...options, hint: FINISHED_INDEX })
-        .toArray(),
-      c.jobs
-        .find({ status: 'SCHEDULED', nextRunAt: { $not: ANY_DATE } }, { ...options, hint: NEXT_DUE_INDEX })
-        .toArray(),
+      c.jobs.aggregate<StoredJob>(ended, { hint: FINISHED_INDEX, maxTimeMS: MAX_QUERY_MS }).toArray(),
+      c.jobs.find({ status: 'SCHEDULED', nextRunAt: { $not: ANY_DATE } }, options).toArray(),
     ]),
   );
   return found.flat().slice(0, limit).map(readSomeFields);

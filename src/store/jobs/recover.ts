@@ -10,17 +10,20 @@ import { EXPIRES_INDEX, LOCKS_INDEX } from '../schema/job-schemas.js';
 import { LOCK_FIELDS } from './fence.js';
 import { readJob, REQUIRED_FIELDS, type StoredJob, toJobId, toStoredId, toStoredIds } from './stored-job.js';
 
+/** Payloads may be large, and nothing here needs them. */
+const PROJECTION = { payload: 0, result: 0 } as const;
+
 /** Jobs whose lock expired before `now`, oldest first, and locked jobs without a valid time. The index contains only locked jobs. */
 export async function findExpired(c: Collections, now: Date, limit: number): Promise<JobDocument[]> {
   const filter = { status: { $in: [...LOCKED_STATUSES] }, lockedUntil: { $not: { $gte: now } } };
-  const options = { hint: LOCKS_INDEX, sort: { lockedUntil: 1 }, limit } as const;
+  const options = { hint: LOCKS_INDEX, sort: { lockedUntil: 1 }, limit, projection: PROJECTION } as const;
   return (await c.jobs.find(filter, options).toArray()).map(readJob);
 }
 
 /**
- * Takes an expired job from its owner; `sweptBy` is the worker that sweeps. Nothing is counted if the owner is
- * alive. The filter repeats the token, the status and
- * the expiry; otherwise it would steal a lock that was just renewed. False if the job has changed since it was read.
+ * Takes an expired job from its owner; `sweptBy` is the worker that sweeps. Nothing is counted if the owner is alive. The
+ * filter repeats the token, the status and the expiry; otherwise it would steal a lock that was just renewed. False if the
+ * job has changed since it was read.
  */
 export async function recover(
   c: Collections,
@@ -64,16 +67,13 @@ export async function recover(
   return modifiedCount === 1;
 }
 
-/** Of jobs that expired before they started: their payloads may be large. */
-const EXPIRED_PROJECTION = { payload: 0, result: 0 } as const;
-
 /** Up to `limit` jobs that expired before a worker claimed them. */
 export async function findUnclaimedExpired(c: Collections, now: Date, limit: number): Promise<JobDocument[]> {
   const options = {
     hint: EXPIRES_INDEX,
     sort: { expiresAt: 1 },
     limit,
-    projection: EXPIRED_PROJECTION,
+    projection: PROJECTION,
   } as const;
   return (await c.jobs.find(expiredBefore(now), options).toArray()).map(readJob);
 }

@@ -1,6 +1,6 @@
 import { groupBy } from '../../domain/language.js';
 import type { Collections } from '../schema/collections.js';
-import { byToken, ownedBy, readTokens } from './fence.js';
+import { byToken, isOwnedBy, isSettledBy, ownedBy, readOwnership } from './fence.js';
 
 /** A lock to renew: the lock of a job, or a named lock. */
 export interface Lease {
@@ -30,11 +30,10 @@ async function renewJobs(c: Collections, leases: readonly Lease[], now: Date): P
   const { matchedCount } = await c.jobs.bulkWrite(statements, { ordered: false });
   if (matchedCount === leases.length) return [];
   // A job that this process has settled in the meantime is not lost.
-  const tokens = await readTokens(c, idsOf(leases), 'local');
-  return leases.filter(({ id, token }) => {
-    const job = tokens.get(id);
-    return job?.lockToken !== token && job?.settledToken !== token;
-  });
+  const found = await readOwnership(c, idsOf(leases), 'local');
+  return leases.filter(
+    ({ id, token }) => !isOwnedBy(found.get(id), token) && !isSettledBy(found.get(id), token),
+  );
 }
 
 async function renewNamed(c: Collections, leases: readonly Lease[], now: Date): Promise<Lease[]> {

@@ -6,7 +6,7 @@ import { type Transition, TRANSITIONS } from '../../domain/job/transitions.js';
 import { assertNever } from '../../domain/language.js';
 import { storedResult } from '../../domain/plain-data.js';
 import type { Collections } from '../schema/collections.js';
-import { byToken, LOCK_FIELDS, ownedBy, readTokens } from './fence.js';
+import { byToken, isOwnedBy, isSettledBy, LOCK_FIELDS, ownedBy, readOwnership } from './fence.js';
 import type { StoredJob } from './stored-job.js';
 
 /** How many tokens a job remembers of attempts that were followed by another. */
@@ -43,12 +43,11 @@ export async function settle(c: Collections, settlements: readonly Settlement[])
 /** Reads back, by token, which settlements took effect. */
 export async function findSettled(c: Collections, settlements: readonly Settlement[]): Promise<Settled[]> {
   const ids = settlements.map(({ jobId }) => jobId);
-  const tokens = await readTokens(c, ids, 'majority');
+  const jobs = await readOwnership(c, ids, 'majority');
   return settlements.map(({ jobId, token, outcome }) => {
-    const job = tokens.get(jobId);
-    // By the time of this read, the next attempt may have been settled, too.
-    if (job?.settledToken === token || job?.settledTokens?.includes(token)) return 'settled';
-    if (job?.lockToken !== token) return 'lost';
+    const job = jobs.get(jobId);
+    if (isSettledBy(job, token)) return 'settled';
+    if (job === undefined || !isOwnedBy(job, token)) return 'lost';
     if (job.cancelRequested === null || !isRescheduled(outcome)) return 'unknown';
     return { cancelRequested: job.cancelRequested.reason };
   });

@@ -26,9 +26,13 @@ export async function makeWait(
 
 /** Those of the schedules that jobs wait for. */
 export async function findWaitedFor(c: Collections, scheduleIds: readonly string[]): Promise<string[]> {
-  const filter = { waitingFor: { $in: [...scheduleIds] } };
-  const found = await c.jobs.distinct('waitingFor', filter, { hint: WAITING_INDEX });
-  return found.filter((id) => typeof id === 'string');
+  // Not distinct(): before MongoDB 7.1 it takes no hint.
+  const pipeline = [
+    { $match: { waitingFor: { $in: [...scheduleIds] } } },
+    { $group: { _id: '$waitingFor' } },
+  ];
+  const found = await c.jobs.aggregate<{ _id: string }>(pipeline, { hint: WAITING_INDEX }).toArray();
+  return found.map(({ _id }) => _id);
 }
 
 /** The due job that waits for the schedule and comes first in claim order. */

@@ -122,22 +122,6 @@ function isMongos(hello: Record<string, unknown>): boolean {
   return hello['msg'] === 'isdbgrid';
 }
 
-/** Opens a change stream as a worker does. Returns the error message if that fails, else null. */
-export async function findStreamError(c: Collections): Promise<string | null> {
-  const stream = c.db.runCursorCommand(
-    { aggregate: 1, pipeline: [{ $changeStream: {} }], cursor: {}, readConcern: { level: 'majority' } },
-    { readPreference: 'primary' },
-  );
-  try {
-    await stream.setMaxTimeMS(1).tryNext();
-    return null;
-  } catch (error) {
-    return (error as Error).message;
-  } finally {
-    await stream.close();
-  }
-}
-
 /** The driver that mongoose uses. The application may have installed another version. */
 function driverVersion(): string {
   const requireFromMongoose = createRequire(createRequire(import.meta.url).resolve('mongoose'));

@@ -30,7 +30,7 @@ export type FromThread =
   | { kind: 'renewed'; slots: readonly SlotVersion[]; sentAt: number }
   | { kind: 'lost'; slots: readonly SlotVersion[] }
   | { kind: 'recovered'; failures: number }
-  | { kind: 'error'; message: string; failures: number; retryIn: number };
+  | { kind: 'error'; message: string; code: unknown; failures: number; retryIn: number };
 
 // The renewal thread has its own connection pool and renews the leases that the main thread writes to shared memory.
 const { port, input } = workerData as { port: MessagePort; input: ThreadInput };
@@ -79,9 +79,10 @@ async function connect(timeout: number) {
 async function main(): Promise<void> {
   if (input.shortestLease < CONNECT_AHEAD_MS) await connectOnce(input.connectTimeout);
   const events = new EventBus('worker');
-  events.on('worker:error', ({ error: { message }, failures, retryIn }) =>
-    send({ kind: 'error', message, failures, retryIn }),
-  );
+  events.on('worker:error', ({ error, failures, retryIn }) => {
+    const { message, code } = error as Error & { code?: unknown };
+    send({ kind: 'error', message, code, failures, retryIn });
+  });
   events.on('worker:recovered', ({ failures }) => send({ kind: 'recovered', failures }));
   const leases = new SharedLeases(input.tables);
   // One connection attempt must not take as long as the locks are still valid.

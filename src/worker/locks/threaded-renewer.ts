@@ -173,7 +173,11 @@ export class ThreadedRenewer implements Renewer {
       case 'lost':
         return report.lost(this.#leasesAt(message.slots));
       case 'error':
-        return report.error(new Error(message.message), message.failures, message.retryIn);
+        return report.error(
+          Object.assign(new Error(message.message), { code: message.code }),
+          message.failures,
+          message.retryIn,
+        );
       case 'recovered':
         return report.recovered(message.failures);
       case 'ready':

@@ -22,8 +22,8 @@ import { useSharedDatabase } from '../../support/shared-database.js';
 /** Longer than this, a call would block the heartbeat of the process, or it hangs. */
 const MAX_CALL_MS = 5000;
 
-/** These take no data, or run until they are stopped. */
-const NOT_CALLED = ['constructor', 'start', 'forever', 'daemon', 'install', 'drain'];
+/** These run until they are stopped. */
+const NOT_CALLED = ['constructor', 'start', 'forever', 'daemon', 'drain'];
 /** These change the handlers of a Scheduler: each call gets one of its own, which is never connected. */
 const CONFIGURING = [
   'registerHandler',

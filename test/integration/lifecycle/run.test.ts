@@ -111,13 +111,17 @@ describe('run()', () => {
     for (const isConnected of [false, true]) {
       const { scheduler } = manualScheduler(database);
       if (isConnected) await scheduler.getJob('none');
-      await withFailPoint(database, slowInstall, async () => {
+      await withFailPoint(database, slowInstall, async (entered) => {
         const running = scheduler.run();
         running.catch(() => undefined);
+        if (isConnected) await entered();
         await scheduler.stop();
         assert.equal(await running, 0);
+      });
+      await withFailPoint(database, slowInstall, async (entered) => {
         const pass = scheduler.runOnce();
         pass.catch(() => undefined);
+        if (isConnected) await entered();
         await scheduler.stop();
         const { entries, executed, isComplete } = await pass;
         assert.deepEqual([entries, executed, isComplete], [[], 0, false]);

@@ -37,6 +37,24 @@ describe('start() with errors that pass', () => {
     }
   });
 
+  it('reports and repeats an installation while another process builds an index', async () => {
+    await database.scheduler().install();
+    await database.collections.jobs.dropIndex('claim');
+    const scheduler = database.scheduler();
+    const errors = recordEvents(scheduler, 'worker:error');
+    const conflict = { commands: ['createIndexes'], how: 'conflict', times: 2 } as const;
+    await withFailPoint(database, conflict, () => scheduler.start());
+    const reported = errors.map(({ event }) => event as { operation: string; failures: number });
+    assert.deepEqual(
+      reported.map(({ operation, failures }) => [operation, failures]),
+      [
+        ['install', 1],
+        ['install', 2],
+      ],
+    );
+    assert.equal(scheduler.state, 'Running');
+  });
+
   const steps = {
     install: { commands: ['listIndexes'], collection: 'jobs' },
     'register schedules': { commands: ['find'], collection: 'schedules' },

@@ -55,6 +55,15 @@ describe('when MongoDB’s reply is lost', () => {
       );
     });
 
+    it('a job that another worker has settled since is not reported as lost by a renewal [C8]', async () => {
+      const store = createStore(database.stored);
+      const lease = { kind: 'job', id: 'a', token: 'mine', length: 60_000 } as const;
+      await database.collections.jobs.insertOne(
+        aJob({ _id: 'a', status: 'COMPLETED', settledToken: 'of another', settledTokens: ['mine'] }),
+      );
+      assert.deepEqual(await store.renew([lease], START), []);
+    });
+
     it('each job of a batch is announced once [C8]', async () => {
       const one = scheduler(10);
       const release = signal();

@@ -61,6 +61,16 @@ const FENCED_WRITES: Record<string, [result: unknown, (store: Store, job: JobDoc
 describe('a worker that lost its lock', () => {
   const database = useSharedDatabase();
 
+  it('notices that somebody has changed only the status in the database [C8]', async () => {
+    const store = createStore(database.stored);
+    const job = aJob({ _id: 'job-z', status: 'CANCELLED', fence: 7, lockToken: OLD_TOKEN });
+    await database.collections.jobs.insertOne(job);
+    for (const write of ['renewal', 'completion', 'failure', 'retry of an attempt']) {
+      const [result, call] = FENCED_WRITES[write]!;
+      assert.deepEqual(await call(store, job), result, write);
+    }
+  });
+
   for (const [name, [result, write]] of Object.entries(FENCED_WRITES)) {
     it(`changes nothing with a ${name} under its old token, which the result shows [B1] [C8]`, async () => {
       const store = createStore(database.stored);

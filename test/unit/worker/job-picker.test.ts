@@ -58,6 +58,7 @@ describe('JobPicker', () => {
     leases?: Record<string, number>;
     isSharded?: boolean;
     store?: PickerDeps['store'];
+    invalidJobs?: PickerDeps['invalidJobs'];
   }
 
   function picker({
@@ -66,6 +67,7 @@ describe('JobPicker', () => {
     leases = {},
     isSharded = false,
     store,
+    invalidJobs = noInvalidJobs,
   }: PickerOptions = {}): JobPicker {
     const events = new EventBus('worker');
     rounds = recordMeasurements(events, 'claim');
@@ -73,7 +75,7 @@ describe('JobPicker', () => {
     for (const taskType of taskTypes)
       registry.register(taskType, () => undefined, { lease: leases[taskType] ?? 60_000 });
     return new JobPicker({
-      ...{ clock, events, registry, queues, isSharded, invalidJobs: noInvalidJobs },
+      ...{ clock, events, registry, queues, isSharded, invalidJobs },
       random: () => (randomCalls++, random),
       workerId: 'worker',
       uncertainClaims: { add: (claim) => uncertain.push(claim) },
@@ -185,6 +187,17 @@ describe('JobPicker', () => {
       assert.deepEqual([singleClaims.length, finds.length], [1, 0]);
       await pickIds(1, 0, { taskTypes: types, queues: ['a', 'b', 'c'] });
       assert.deepEqual([singleClaims.length, finds.length], [1, 1]);
+    });
+
+    it('reports only the last claim, after malformed jobs', async () => {
+      due = [{ ...jobs(1)[0]!, invalid: { reason: '', fields: [], stored: {} } }];
+      failing = () => (singleClaims.length < 3 ? undefined : new mongo.MongoNetworkError('reply lost'));
+      const invalidJobs = { ...noInvalidJobs, end: async () => undefined };
+      await assert.rejects(picker({ invalidJobs }).pick(request(1)), /reply lost/);
+      assert.deepEqual(
+        uncertain.map(({ token }) => token),
+        [singleClaims[2]?.grant.token],
+      );
     });
 
     it('reports a claim whose result is unknown', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { EventBus } from '../../../src/runtime/event-bus.js';
 import { UncertainClaims } from '../../../src/worker/uncertain-claims.js';
+import { aJob } from '../../support/factories/job.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { flushEventLoop } from '../../support/flush-event-loop.js';
 
@@ -47,6 +48,16 @@ describe('UncertainClaims', () => {
     claims.add({ token: 'token', ids: ['a', 'b'], lease: 500 });
     await advance(2000);
     assert.deepEqual(calls, ['0: token a,b', '1000: token a,b']);
+  });
+
+  it('lists the jobs whose release could not be stored, until it is', async () => {
+    failing = true;
+    const job = aJob();
+    await claims.release([{ job, token: 'token', lease: 10_000 }]);
+    assert.deepEqual(claims.unreleased, [job]);
+    failing = false;
+    await advance(2000);
+    assert.deepEqual(claims.unreleased, []);
   });
 
   it('drops no claim while the database is unreachable', async () => {

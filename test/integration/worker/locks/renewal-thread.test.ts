@@ -6,9 +6,11 @@ import { monotonic } from '../../../../src/runtime/system-clock.js';
 import { SLOTS } from '../../../../src/worker/locks/lease-table.js';
 import type { TrackedLease, RenewalReport } from '../../../../src/worker/locks/lock-renewer.js';
 import { ThreadedRenewer } from '../../../../src/worker/locks/threaded-renewer.js';
+import { isDenied } from '../../../../src/store/mongo-errors.js';
 import { collectionName } from '../../../support/database.js';
 import { aJob } from '../../../support/factories/job.js';
 import { signal } from '../../../support/events.js';
+import { withFailPoint } from '../../../support/fail-point.js';
 import { useSharedDatabase } from '../../../support/shared-database.js';
 
 const LENGTH = 60_000;
@@ -97,6 +99,18 @@ describe('the renewal thread', () => {
     await all.promise;
     assert.equal(await lockedUntil('job 0'), 0, 'untracked before the first renewal');
     assert.ok((await lockedUntil(`job ${SLOTS + 99}`)) > 0);
+  });
+
+  it('reports that the user may not renew, with the code of MongoDB [C8]', async () => {
+    const reported = signal<Error>();
+    await renewer.start(
+      reportTo({ error: reported.fire, renewed: () => undefined, recovered: () => undefined }),
+    );
+    const lease = { ...(await insertLocked('a')), length: LENGTH - 1 };
+    await withFailPoint(database, { commands: ['update'], how: 'denied' }, async () => {
+      renewer.track([lease]);
+      assert.ok(isDenied(await reported.promise));
+    });
   });
 
   it('reports the tracked lease when another worker has the lock [C8]', async () => {
