@@ -3,12 +3,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import mongoose, { type mongo } from 'mongoose';
 import { DEFAULT_PREFIX } from '../../src/config/connection-options.js';
 import { DUE_PROJECTION } from '../../src/store/jobs/claim.js';
-import {
-  type StoredExecution,
-  type StoredJob,
-  toJobId,
-  toStoredJob,
-} from '../../src/store/jobs/stored-job.js';
+import { type StoredExecution } from '../../src/store/jobs/stored-execution.js';
+import { type StoredJob, toJobId, toStoredJob } from '../../src/store/jobs/stored-job.js';
 import { openCollections } from '../../src/store/schema/collections.js';
 import { CLAIM_KEYS } from '../../src/store/schema/job-schemas.js';
 import { type Context, Recorder, type Report, type Role, sharedNow, type Work } from './roles.js';

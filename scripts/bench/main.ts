@@ -1,6 +1,7 @@
 // npm run bench: measures Chronos on this machine and compares each figure with its floor, measured in the same run.
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
+import { readOrPrintHelp } from '../read-or-print-help.js';
 import { startMongod } from '@chronos/mongod';
 import { Bench } from './bench.js';
 import { compare } from './compare.js';
@@ -58,17 +59,6 @@ function readOptions(): Options {
   return values.quick ? { only, runs: 1, scale: 0.02, values } : { only, runs, scale: 1, values };
 }
 
-/** Prints the help after a wrong option. */
-function readOptionsOrPrintHelp(): Options | undefined {
-  try {
-    return readOptions();
-  } catch (error) {
-    console.error(`${(error as Error).message}\n\n${HELP}`);
-    process.exitCode = 2;
-    return undefined;
-  }
-}
-
 async function main(options: Options): Promise<Figure[]> {
   const { values } = options;
   const mongod = await startMongod({ log: console.log });
@@ -87,7 +77,7 @@ async function main(options: Options): Promise<Figure[]> {
   }
 }
 
-const options = readOptionsOrPrintHelp();
+const options = readOrPrintHelp(readOptions, HELP);
 if (options?.values.help === true) console.log(HELP);
 else if (options !== undefined) {
   const { values } = options;

@@ -5,7 +5,8 @@ import type { JobChange, JobHistory } from '../../test/support/job-history.js';
 import { checkInvariants, type JournalEntry } from '../../test/support/invariants.js';
 import { checkSchedule, type Planned } from './calendar.js';
 import type { FaultCounts, ChaosWorkers } from './chaos-workers.js';
-import { readExecution, readJob } from '../../src/store/jobs/stored-job.js';
+import { readExecution } from '../../src/store/jobs/stored-execution.js';
+import { readJob } from '../../src/store/jobs/stored-job.js';
 
 export interface ChaosReport {
   violations: string[];

@@ -67,7 +67,7 @@ export interface ScheduleOptions {
   retries?: RetryOptions;
   /** Overrides the handler's `timeout` of one attempt. */
   timeout?: Duration;
-  /** How long one run may take, over all its attempts. An occurrence that has not started by then ends `expired`. Default none. */
+  /** How long one run may take, over all its attempts. An occurrence that has not started within this time after it was due (or created, if later) ends `expired`. Default none. */
   maxRunningTime?: Duration;
   /** A run that has not started this long after it was due never starts: it ends `expired`. Default: never. */
   expiresIn?: Duration;

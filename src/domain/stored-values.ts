@@ -5,14 +5,17 @@ import * as v from './validation.js';
 
 export const text = v.matching<string>('a string', (value) => typeof value === 'string');
 
-export const count = v.matching<number>('a number from 0', isCount);
+export const count = v.matching<number>('a number of at least 0', isCount);
 
 export const priority = v.matching<number>(
   'a number from 0 to 1000',
   (value) => isCount(value) && value <= 1000,
 );
 
-export const milliseconds = v.matching<number>('milliseconds, at most a hundred years', isMilliseconds);
+export const milliseconds = v.matching<number>(
+  'a number of milliseconds from 0 to 100 years',
+  isMilliseconds,
+);
 
 export function isCount(value: unknown): value is number {
   return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER;

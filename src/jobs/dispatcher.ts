@@ -37,7 +37,7 @@ const requestsShape = custom<Requests>((value) => {
     return `must be an array or another iterable of { taskType, payload, options }, got ${describeValue(value)}`;
   // An array of holes takes no memory, but an error for each of millions of holes would.
   const hole = Array.isArray(value) ? indexOfHole(value) : -1;
-  return hole === -1 ? undefined : `must be an array without holes, but there is nothing at index ${hole}`;
+  return hole === -1 ? undefined : `must not be a sparse array, but index ${hole} is empty`;
 });
 
 type Requests = Iterable<DispatchRequest> | AsyncIterable<DispatchRequest>;

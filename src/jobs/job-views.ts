@@ -65,7 +65,7 @@ export interface JobSummary {
   error: StoredError | null;
   /** The span that dispatched the job, as a W3C `traceparent`. */
   trace: string | null;
-  /** What is wrong with the stored document, if another program wrote one that does not fit; else null. Such fields have their defaults here. */
+  /** What is wrong with the stored document, if another program wrote a malformed one; else null. Such fields have their defaults here. */
   invalid: string | null;
 }
 

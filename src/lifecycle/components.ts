@@ -62,10 +62,10 @@ export async function connectComponents(
   signal: AbortSignal,
 ) {
   const { options, events } = schedulerDeps;
-  const { database, databaseClock, clock, store, isSharded } = await openDatabase(schedulerDeps, signal);
+  const { database, databaseClock, clock, store, usesMongos } = await openDatabase(schedulerDeps, signal);
   const outages = new OutageMonitor(clock, options.lockTimeout);
   const invalidJobs = new InvalidJobs({ ...schedulerDeps, store, clock });
-  const deps = { ...schedulerDeps, store, clock, random, outages, invalidJobs, isSharded };
+  const deps = { ...schedulerDeps, store, clock, random, outages, invalidJobs, usesMongos };
 
   const changes = new ChangeListener(deps);
   const { renewer, warnings } = createRenewer(options, database, databaseClock);
@@ -144,8 +144,8 @@ async function openDatabase({ options, events }: SchedulerDeps, signal: AbortSig
       const databaseClock = options.clock === undefined ? await measureClock(database) : undefined;
       const clock = options.clock ?? databaseClock ?? systemClock;
       const store = createStore(database.collections);
-      const [, isSharded] = await Promise.all([store.assertSupported(), store.isSharded()]);
-      return { database, databaseClock, clock, store, isSharded };
+      const [, usesMongos] = await Promise.all([store.assertSupported(), store.usesMongos()]);
+      return { database, databaseClock, clock, store, usesMongos };
     } catch (error) {
       await database.close();
       throw error;

@@ -30,9 +30,8 @@ interface FaultMonitorDeps {
 }
 
 /**
- * Finds faults of a running worker that do not pass by retrying: a newer version has installed, collections or indexes
- * are gone, or the database user was denied an essential operation for longer
- * than `lockTimeout`.
+ * Finds faults of a running worker that do not pass by retrying: a newer version was installed, collections or
+ * indexes are missing, or the database user was denied an essential operation for longer than `lockTimeout`.
  */
 export class FaultMonitor extends PeriodicService {
   readonly name = 'check installation';
@@ -104,7 +103,7 @@ export class FaultMonitor extends PeriodicService {
 function incomplete(missing: readonly string[]): ChronosError {
   return new ChronosError(
     'NOT_INSTALLED',
-    `collections or indexes are gone: ${missing.join(', ')}. Run \`chronos install\` to create them again, then start the worker`,
+    `collections or indexes are missing: ${missing.join(', ')}. Run \`chronos install\` to create them again, then start the worker`,
   );
 }
 
@@ -113,7 +112,7 @@ function denied(operation: Operation, error: Error, ms: number): ChronosError {
   const [reason] = error.message.split(' {');
   return new ChronosError(
     'NOT_AUTHORIZED',
-    `the database user may not do what the worker needs (${operation}), for ${Math.round(ms / 1000)} s: ${reason}. ` +
+    `the database user has not been allowed to ${operation} for ${Math.round(ms / 1000)} s: ${reason}. ` +
       'Grant it the role chronosWorker (deploy/mongodb/roles.json), then start the worker',
     { cause: error },
   );

@@ -59,8 +59,6 @@ export class Heartbeat extends PeriodicService {
   override start(): void {
     this.#isWorker = true;
     super.start();
-    // A pass may have started it before.
-    this.wake();
   }
 
   /** For a process that was not started as a worker: if a lock of its jobs expires, others must know whether it is alive. */

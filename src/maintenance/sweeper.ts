@@ -2,7 +2,7 @@ import type { ResolvedOptions } from '../config/options.js';
 import type { Clock } from '../domain/clock.js';
 import { type ExecutionDocument, reconstructedExecution } from '../domain/job/execution.js';
 import type { JobDocument } from '../domain/job/job.js';
-import { decideRecovery, expiredExecution, ownerFate } from '../domain/job/recovery.js';
+import { decideRecovery, recoveryExecution, ownerFate } from '../domain/job/recovery.js';
 import type { HandlerRegistry } from '../handlers/handler-registry.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import type { OutageMonitor } from '../runtime/outage-monitor.js';
@@ -30,7 +30,7 @@ interface SweeperDeps {
   workerId: string;
   store: Pick<
     Store,
-    | ('expireJobs' | 'findUnclaimedExpired' | 'findExpired' | 'keepCancelled' | 'recover' | 'logExecutions')
+    | ('expireJobs' | 'findExpiredJobs' | 'findExpiredLocks' | 'keepCancelled' | 'recover' | 'logExecutions')
     | ('findDeadWorkers' | 'findLockOwners' | 'findUnloggedJobs' | 'markLogCompleted')
   >;
   registry: Pick<HandlerRegistry, 'settingsFor'>;
@@ -65,7 +65,7 @@ export class Sweeper extends PeriodicService {
   async runOnce(): Promise<number> {
     const { store, options, outages, invalidJobs } = this.#deps;
     const now = this.clock.now();
-    const expired = await store.findExpired(now, BATCH).catch((error: unknown) => {
+    const expired = await store.findExpiredLocks(now, BATCH).catch((error: unknown) => {
       outages.recordFailure();
       throw error;
     });
@@ -89,7 +89,7 @@ export class Sweeper extends PeriodicService {
     let isUndecided = false;
     for (const job of expired) {
       if (this.stopping) break;
-      this.recordStep();
+      this.recordProgress();
       const fate = ownerFate(job, owners.get(job.lockedBy ?? ''), limits);
       if (fate === 'unknown') isUndecided = true;
       else await this.#recoverOrReport(job, fate === 'gone', now);
@@ -100,7 +100,7 @@ export class Sweeper extends PeriodicService {
   /** Jobs that nobody claimed before they expired. A worker that claims one first ends it itself. True if there may be more. */
   async #endExpiredJobs(now: Date): Promise<boolean> {
     const { store, events, workerId, invalidJobs } = this.#deps;
-    const found = await store.findUnclaimedExpired(now, EXPIRE_BATCH);
+    const found = await store.findExpiredJobs(now, EXPIRE_BATCH);
     const ended = await store.expireJobs(await invalidJobs.removeFrom(found), now, workerId);
     for (const job of ended) {
       const { _id: jobId, taskType, queue, expiresAt = now } = job;
@@ -126,7 +126,7 @@ export class Sweeper extends PeriodicService {
     const { maxCrashes } = options;
     const recovery = decideRecovery({ job, ownerIsGone, maxCrashes, retries, now, random });
     if (!(await store.recover(job, recovery, { sweptBy: workerId, ownerIsGone }, now))) return;
-    if (job.status === 'RUNNING') this.#unlogged.push(expiredExecution(job, ownerIsGone, now));
+    if (job.status === 'RUNNING') this.#unlogged.push(recoveryExecution(job, ownerIsGone, now));
     emitRecovered(events, job, recovery, ownerIsGone, now);
     engine.wake();
   }
@@ -136,7 +136,7 @@ export class Sweeper extends PeriodicService {
     const { store } = this.#deps;
     for (const worker of await store.findDeadWorkers(now)) {
       if (this.stopping) return;
-      this.recordStep();
+      this.recordProgress();
       const last = worker.heartbeatAt.getTime();
       const time = { from: new Date(last - LAST_SETTLED_MS), to: new Date(last + LAST_SETTLED_MS) };
       const unlogged = await store.findUnloggedJobs(worker._id, time, MAX_UNLOGGED);

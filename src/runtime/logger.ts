@@ -71,12 +71,12 @@ const LINES: { readonly [E in EventName]: Line<SchedulerEvents[E]> } = {
     level: 'warn',
     text: ({ taskType, running, since, usualDuration }) => {
       const usual = usualDuration === null ? '' : `, usually one takes ${milliseconds(usualDuration)}`;
-      return `${taskType} hangs: ${running} running, none has ended since ${iso(since)}${usual}; find out what its handlers wait for, or cancel the jobs: chronos jobs list --state running --type ${taskType}`;
+      return `jobs of ${taskType} hang: ${running} running, none has ended since ${iso(since)}${usual}; find out what its handlers wait for, or cancel the jobs: chronos jobs list --state running --type ${taskType}`;
     },
   },
   'type:recovered': {
     level: 'info',
-    text: ({ taskType, hungFor }) => `${taskType} no longer hangs, after ${seconds(hungFor)}`,
+    text: ({ taskType, hungFor }) => `jobs of ${taskType} no longer hang, after ${seconds(hungFor)}`,
   },
   'queue:hanging': {
     level: 'warn',
@@ -121,7 +121,7 @@ const LINES: { readonly [E in EventName]: Line<SchedulerEvents[E]> } = {
   'schedule:unserved': {
     level: 'warn',
     text: ({ scheduleId, queue }) =>
-      `no live worker serves the queue ${queue} of the schedule ${scheduleId}: its runs wait; start a worker that has the queue in its queues`,
+      `no live worker serves the queue ${queue} of the schedule ${scheduleId}: its runs wait; start a worker that serves it and has the handler`,
   },
   'daemon:overrun': {
     level: 'warn',

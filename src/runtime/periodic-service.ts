@@ -91,13 +91,13 @@ export abstract class PeriodicService implements Service {
     return MAX_RETRY_MS;
   }
 
-  /** How long a round may go on without a step, in milliseconds of real time. */
+  /** How long a round may go on without progress, in milliseconds of real time. */
   protected get maxRoundTime(): number {
     return MAX_ROUND_MS;
   }
 
-  /** A round with many steps calls this after each of them: the time limit starts again. */
-  protected recordStep(): void {
+  /** A long round calls this after each of its steps: the time limit starts again. */
+  protected recordProgress(): void {
     this.#watchdog?.timer.refresh();
   }
 
@@ -167,7 +167,11 @@ export abstract class PeriodicService implements Service {
       const onTimeout = (): void => {
         this.onHungRound();
         const seconds = Math.round((monotonic() - startedAt) / 100) / 10;
-        reject(new Error(`the round hangs: it has not ended after ${seconds} s`));
+        reject(
+          new Error(
+            `the round hangs: it made no progress and has not ended after ${seconds} s; a new one starts`,
+          ),
+        );
       };
       // It does not keep the process alive.
       this.#watchdog = { timer: setTimeout(onTimeout, limit).unref(), onTimeout };

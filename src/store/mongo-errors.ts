@@ -156,7 +156,7 @@ export function explainOutage(thrown: unknown): never {
   throw isResultUnknown(thrown) ? toConnectionError(toError(thrown), 1) : thrown;
 }
 
-/** True for an outage, also one that was turned into an error with a code. */
+/** True if MongoDB cannot be reached, also if the error already has a code of its own. */
 export function isUnreachable(error: unknown): boolean {
   if (error instanceof ChronosError)
     return error.code === 'MONGODB_UNREACHABLE' && isResultUnknown(error.cause);

@@ -31,7 +31,7 @@ import * as schedules from './schedules/schedules.js';
 import * as skips from './schedules/skips.js';
 import type { Collections } from './schema/collections.js';
 import { assertSupported, readInstallation } from './schema/installation.js';
-import { inspectCollections, inspectServer, isSharded } from './schema/inspect.js';
+import { inspectCollections, inspectServer, usesMongos } from './schema/inspect.js';
 import * as system from './system.js';
 
 const OPERATIONS = {
@@ -57,7 +57,7 @@ const OPERATIONS = {
   ...dueSchedules,
   ...schedules,
   ...skips,
-  ...{ inspectCollections, inspectServer, isSharded },
+  ...{ inspectCollections, inspectServer, usesMongos },
   ...{ assertSupported, readInstallation },
   ...system,
 } satisfies Record<string, (c: Collections, ...rest: never[]) => unknown>;

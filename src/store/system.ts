@@ -105,7 +105,7 @@ export async function findLockOwners(
   return new Map(found.map((worker) => [worker._id, worker]));
 }
 
-/** A worker that died without saying so, and its last heartbeat. */
+/** A worker whose heartbeats ended although it did not stop, and the last of them. */
 export type DeadWorker = Pick<WorkerDocument, '_id' | 'heartbeatAt'>;
 
 /** Workers that died and whose execution log nobody has completed since. */

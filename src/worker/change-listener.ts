@@ -33,8 +33,8 @@ export interface ChangeListenerDeps {
   store: Pick<Store, 'watchChanges'>;
   registry: Pick<HandlerRegistry, 'taskTypes' | 'onChange'>;
   options: Pick<ResolvedOptions, 'queues' | 'pollInterval'>;
-  /** Connected to mongos, through which the stream reports changes up to 9 s late: it waits for a sign of every shard, also of idle ones. */
-  isSharded: boolean;
+  /** Connected to mongos, through which the stream reports changes up to 9 s late: it waits until every shard, also an idle one, has reported its progress. */
+  usesMongos: boolean;
 }
 
 interface Stream {
@@ -75,7 +75,7 @@ export class ChangeListener extends PeriodicService {
   get intervalMultiplier(): number {
     if (this.#isResting) return Math.min(1, RESTING_POLL_MS / this.#deps.options.pollInterval);
     const hearsOfWork = this.#isHealthy && this.#stream?.request.work !== undefined;
-    return hearsOfWork && !this.#deps.isSharded ? HEALTHY_STREAM_MULTIPLIER : 1;
+    return hearsOfWork && !this.#deps.usesMongos ? HEALTHY_STREAM_MULTIPLIER : 1;
   }
 
   /** The jobs whose end the stream reports; none while it is not open. */
@@ -86,7 +86,7 @@ export class ChangeListener extends PeriodicService {
   /** Sets the jobs whose end the stream reports: none if that would be late. A stream that does not include all of them is opened again. */
   setAwaited(jobs: ReadonlySet<string>): void {
     // Polls find the end of a job sooner.
-    if (this.#deps.isSharded) return;
+    if (this.#deps.usesMongos) return;
     this.#awaited = jobs;
     if (jobs.size === 0) {
       if (this.#unsubscribe === undefined) void this.stop();

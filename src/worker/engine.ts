@@ -39,7 +39,7 @@ export interface EngineDeps {
   outages: OutageMonitor;
   invalidJobs: InvalidJobs;
   changes: ChangeListener;
-  isSharded: boolean;
+  usesMongos: boolean;
 }
 
 /** Constructs the parts top to bottom; each one gets the parts that it uses. */

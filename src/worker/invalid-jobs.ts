@@ -14,7 +14,7 @@ export interface InvalidJobsDeps {
   workerId: string;
 }
 
-/** Ends jobs whose stored document does not fit as FAILED, so that they affect no other job. */
+/** Ends malformed jobs as FAILED, so that they affect no other job. */
 export class InvalidJobs {
   readonly #deps: InvalidJobsDeps;
   #count = 0;
@@ -23,7 +23,7 @@ export class InvalidJobs {
     this.#deps = deps;
   }
 
-  /** The jobs of the list that fit. An error for one of the others is reported, and does not affect the list. */
+  /** The valid jobs of the list. An error for one of the others is reported, and does not affect the list. */
   async removeFrom(jobs: readonly JobDocument[]): Promise<readonly JobDocument[]> {
     const invalid = jobs.filter((job) => job.invalid !== undefined);
     if (invalid.length === 0) return jobs;
@@ -42,7 +42,7 @@ export class InvalidJobs {
     if (job.invalid === undefined) return;
     const { store, clock, events, workerId } = this.#deps;
     const reason = truncateUtf8(job.invalid.reason, MAX_REASON_BYTES);
-    const message = `the stored job is malformed: ${reason}. Another program or a person wrote it; docs/wire.md says what a job may contain`;
+    const message = `the stored job is malformed: ${reason}. Another program or a person wrote it (docs/wire.md has the fields of a job): correct that program, then dispatch the job again`;
     const error = new ChronosError('INVALID_JOB', message);
     if (!(await store.failInvalid(job, error, workerId, clock.now()))) return;
     const { _id: jobId, taskType, queue } = job;

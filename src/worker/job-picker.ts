@@ -17,7 +17,7 @@ const CONTENDED_WINDOW = 8;
 const MAX_CONTENDED_BATCH = 250;
 /** Rounds to stay in contended mode after losing jobs to another worker. */
 const CONTENDED_ROUNDS = 16;
-/** How often due jobs are found in one round if some of them are invalid. */
+/** How many times one round reads due jobs if some of them are malformed. */
 const MAX_FINDS = 10;
 
 interface Exclusions extends Pick<DueFilter, 'withoutCrashSuspects' | 'exclude'> {
@@ -53,7 +53,7 @@ export interface PickerDeps {
   uncertainClaims: Pick<UncertainClaims, 'add'>;
   invalidJobs: Pick<InvalidJobs, 'removeFrom' | 'end'>;
   /** Connected to mongos. */
-  isSharded: boolean;
+  usesMongos: boolean;
 }
 
 interface GroupResult {
@@ -95,13 +95,13 @@ export class JobPicker {
     // pickOne sets the lease before it knows the task type.
     const haveSameLease = new Set(taskTypes.map((taskType) => this.#leaseOf(taskType))).size === 1;
     // mongos needs a transaction over all shards for a write that does not name the id: twice as long as finding it first.
-    const { isSharded } = this.#deps;
-    if (!isSingle || !fitsOneQuery || !haveSameLease || isSharded) return this.pickMany(request);
+    const { usesMongos } = this.#deps;
+    if (!isSingle || !fitsOneQuery || !haveSameLease || usesMongos) return this.pickMany(request);
     try {
       const job = await this.pickOne(request);
       return job === null ? [] : [job];
     } catch (error) {
-      // The server rejects the claim if the values of the first job do not fit. pickMany looks at them first.
+      // The server rejects the claim if the first job is malformed. pickMany reads it first.
       if (isOutage(error)) throw error;
       return this.pickMany(request);
     }

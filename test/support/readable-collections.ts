@@ -1,11 +1,10 @@
 import type { mongo } from 'mongoose';
 import type { ExecutionDocument } from '../../src/domain/job/execution.js';
 import type { JobDocument } from '../../src/domain/job/job.js';
+import { readExecution, type StoredExecution } from '../../src/store/jobs/stored-execution.js';
 import {
   counterIs,
-  readExecution,
   readJob,
-  type StoredExecution,
   type StoredJob,
   toStoredId,
   toStoredJob,

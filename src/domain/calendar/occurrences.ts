@@ -76,11 +76,13 @@ function assertWellFormed(rule: unknown): asserts rule is Rule {
 
 function findRuleError(rule: Readonly<Record<string, unknown>>): string | undefined {
   const { timezone, every, constraints = {}, overridable = [], between, except = [] } = rule;
-  if (timezone === undefined || timezone === '') return 'a rule needs a time zone';
+  if (timezone === undefined || timezone === '')
+    return "a rule must have a time zone like 'Europe/Berlin' or 'UTC', got none";
   if (!isTimezone(timezone))
     return `the time zone of a rule must be one that this Node.js knows, like 'Europe/Berlin' or 'UTC', got ${describeValue(timezone)}`;
-  if (![rule['startsAt'], rule['endsAt']].every((date) => date === undefined || isDate(date)))
-    return 'startsAt and endsAt of a rule must be dates';
+  for (const field of ['startsAt', 'endsAt'])
+    if (rule[field] !== undefined && !isDate(rule[field]))
+      return `${field} of a rule must be a date, got ${describeValue(rule[field])}`;
   if (every !== undefined && !(typeof every === 'number' && every >= MIN_INTERVAL_MS && every < Infinity))
     return `an interval must be at least ${MIN_INTERVAL_MS} ms, got ${describeValue(every)}`;
   if (!isRecord(constraints))

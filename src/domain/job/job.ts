@@ -42,7 +42,7 @@ export type CancelRequest = Hold;
 export const CANCEL_KINDS = ['cancelled', 'skipped', 'expired'] as const;
 export type CancelKind = (typeof CANCEL_KINDS)[number];
 
-/** Why a stored document does not fit: another program, or a person, wrote it. */
+/** What is wrong with a malformed document, which another program, or a person, wrote. */
 export interface InvalidJob {
   /** For people. */
   readonly reason: string;
@@ -137,7 +137,7 @@ export interface JobDocument {
   /** Identifies the insert: after a lost reply, our own job is not mistaken for a duplicate. */
   nonce: string;
 
-  /** Set if the stored document does not fit; never stored. Such a job never runs. */
+  /** Set if the stored document is malformed; never stored. Such a job never runs. */
   invalid?: InvalidJob;
 }
 

@@ -78,7 +78,7 @@ export function decideRecovery(input: RecoveryInput): Recovery {
 }
 
 /** The execution row of an attempt whose lock expired; `job` as it was before its recovery. */
-export function expiredExecution(job: JobDocument, ownerIsGone: boolean, now: Date): ExecutionDocument {
+export function recoveryExecution(job: JobDocument, ownerIsGone: boolean, now: Date): ExecutionDocument {
   const startedAt = job.startedAt ?? now;
   return executionRow(job, {
     lockToken: job.lockToken ?? '',

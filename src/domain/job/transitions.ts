@@ -56,7 +56,7 @@ export const TRANSITIONS = {
     from: ['PENDING', 'SCHEDULED', ...LOCKED],
     to: 'FAILED',
     fence: 1,
-    meaning: 'its stored document does not fit',
+    meaning: 'its stored document is malformed',
   },
   recover: { from: LOCKED, to: 'SCHEDULED', fence: 1, meaning: 'its lock expired' },
   recoverFailed: { from: ['RUNNING'], to: 'FAILED', fence: 1, meaning: 'its lock expired too often' },

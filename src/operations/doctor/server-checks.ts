@@ -57,7 +57,7 @@ export const serverChecks: Checks = {
 
   async installation(_, { store }) {
     const installed = await store.readInstallation();
-    if (installed === null) return error('No installation is recorded.', INSTALL);
+    if (installed === null) return error('The collection of the installation has no version.', INSTALL);
     const { layoutVersion, packageVersion } = installed;
     const finding = `Layout version ${layoutVersion}, installed by chronos-worker ${packageVersion}.`;
     if (layoutVersion < LAYOUT_VERSION) return error(finding, INSTALL);

@@ -109,7 +109,7 @@ export const workloadChecks: Checks = {
   },
 
   async expiredLocks(_, { store, clock }) {
-    const expired = await store.findExpired(ago(clock, UNSWEPT_AFTER_MS), MAX_EXPIRED);
+    const expired = await store.findExpiredLocks(ago(clock, UNSWEPT_AFTER_MS), MAX_EXPIRED);
     if (expired.length === 0) return ok('All expired locks have been swept.');
     const count = expired.length === MAX_EXPIRED ? `${MAX_EXPIRED} or more` : String(expired.length);
     const finding = `${count} jobs have locks that expired minutes ago: ${listNames(expired.map(({ _id }) => _id))}.`;
@@ -161,8 +161,8 @@ export const workloadChecks: Checks = {
     const queues = unique(overdue.map(({ queue }) => queue)).slice(0, MAX_FOUND);
     const idle = await store.findIdleQueues(queues, since);
     if (idle.length === 0)
-      return ok(`Jobs are finished in all queues with jobs that have been due for minutes${scope(due)}.`);
-    const finding = `Jobs have been due for more than five minutes in queues in which none was finished in that time: ${listNames(idle)}.`;
+      return ok(`Every queue with overdue jobs has finished a job in the last five minutes${scope(due)}.`);
+    const finding = `Jobs have been due for more than five minutes, and none has finished in that time, in these queues: ${listNames(idle)}.`;
     const advice =
       'Find out with explain what keeps the oldest job from running. If all slots are taken, the handlers that run hang or take very long: see the check hangingJobs, or add workers.';
     return warning(finding, advice);

@@ -117,7 +117,7 @@ async function readFacts({ store, clock }: ExplainDeps, id: string): Promise<Fac
     ...{ occurrence: null, schedule: null, scheduleError: null },
     ...{ active: null, waitsFor: null, skip: null },
   };
-  if (job !== null) return { ...jobFacts, ...none, waitsFor: await findCurrentRun(store, job.waitingFor) };
+  if (job !== null) return { ...jobFacts, ...none, waitsFor: await findBlockingRun(store, job.waitingFor) };
 
   const scheduleId = scheduleIdOf(id);
   const schedule = scheduleId === undefined ? null : await store.findSchedule(scheduleId);
@@ -135,7 +135,7 @@ async function readFacts({ store, clock }: ExplainDeps, id: string): Promise<Fac
 }
 
 /** The run of a single-instance schedule that a job waits for. */
-async function findCurrentRun(
+async function findBlockingRun(
   store: Pick<Store, 'findSchedule' | 'findRunStates'>,
   scheduleId: string | undefined,
 ): Promise<RunState | null> {

@@ -41,11 +41,11 @@ function finishedReason(job: JobDocument): string | null {
 /** Before the next worker that finds it ends it. */
 export const invalidJob: ExplainCheck = {
   name: 'invalidJob',
-  passed: 'Its stored document fits.',
+  passed: 'Its stored document is valid.',
   explain({ job }) {
     if (job?.invalid === undefined) return undefined;
     return final(
-      `Its stored document is malformed, so it never runs: ${job.invalid.reason}. The worker that finds it ends it as FAILED.`,
+      `Its stored document is malformed, so it never runs: ${job.invalid.reason}. The next worker that reads it ends it as FAILED.`,
     );
   },
 };
@@ -119,7 +119,7 @@ export const singleInstance: ExplainCheck = {
     const rule = `at most one run of '${job.waitingFor}' may be active (singleInstance)`;
     if (waitsFor === null || isFinished(waitsFor.status) || waitsFor._id === job._id)
       return blocked(
-        `It waited because ${rule}; a worker that defines it makes the job eligible with its next poll.`,
+        `The run that it waited for has ended. A worker that defines '${job.waitingFor}' lets it run at its next poll: ${rule}.`,
       );
     const since = formatMoment(runningSince(waitsFor), now);
     const state = hasStarted(waitsFor) ? waitsFor.status : 'waiting to start';

@@ -222,7 +222,10 @@ export class ScheduleBuilder<A> {
     return this;
   }
 
-  /** How long one run may take, over all its attempts. An occurrence that has not started by then ends `expired`. */
+  /**
+   * How long one run may take, over all its attempts. An occurrence that has not started within this time after it was due
+   * (or created, if later) ends `expired`.
+   */
   maxRunningTime(maxRunningTime: Duration): this {
     return this.#set('maxRunningTime', maxRunningTime);
   }

@@ -62,7 +62,7 @@ export async function cancel(
   return explainInvalid(c, jobId, () => retryOnConflict(`job '${jobId}'`, tryOnce));
 }
 
-/** MongoDB rejects some changes of a job whose document does not fit: says what is wrong with it. */
+/** MongoDB rejects some changes of a malformed job: says what is wrong with it. */
 async function explainInvalid<T>(c: Collections, jobId: string, change: () => Promise<T>): Promise<T> {
   try {
     return await change();

@@ -14,7 +14,8 @@ import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
 import type { Collections } from '../schema/collections.js';
 import { EXPIRY_INDEX } from '../schema/fields.js';
 import { FINISHED_INDEX } from '../schema/job-schemas.js';
-import { readExecution, readSomeFields, type StoredExecution, toStoredExecution } from './stored-job.js';
+import { readExecution, type StoredExecution, toStoredExecution } from './stored-execution.js';
+import { readSomeFields } from './stored-job.js';
 
 // There is no index by job, because every attempt would pay for it: the attempts of a job are found by the prefix of
 // their ids.

@@ -14,7 +14,7 @@ import { readJob, REQUIRED_FIELDS, type StoredJob, toJobId, toStoredId, toStored
 const PROJECTION = { payload: 0, result: 0 } as const;
 
 /** Jobs whose lock expired before `now`, oldest first, and locked jobs without a valid time. The index contains only locked jobs. */
-export async function findExpired(c: Collections, now: Date, limit: number): Promise<JobDocument[]> {
+export async function findExpiredLocks(c: Collections, now: Date, limit: number): Promise<JobDocument[]> {
   const filter = { status: { $in: [...LOCKED_STATUSES] }, lockedUntil: { $not: { $gte: now } } };
   const options = { hint: LOCKS_INDEX, sort: { lockedUntil: 1 }, limit, projection: PROJECTION } as const;
   return (await c.jobs.find(filter, options).toArray()).map(readJob);
@@ -68,14 +68,14 @@ export async function recover(
 }
 
 /** Up to `limit` jobs that expired before a worker claimed them. */
-export async function findUnclaimedExpired(c: Collections, now: Date, limit: number): Promise<JobDocument[]> {
+export async function findExpiredJobs(c: Collections, now: Date, limit: number): Promise<JobDocument[]> {
   const options = {
     hint: EXPIRES_INDEX,
     sort: { expiresAt: 1 },
     limit,
     projection: PROJECTION,
   } as const;
-  return (await c.jobs.find(expiredBefore(now), options).toArray()).map(readJob);
+  return (await c.jobs.find(hasExpired(now), options).toArray()).map(readJob);
 }
 
 /**
@@ -93,7 +93,7 @@ export async function expireJobs(
   const ids = toStoredIds(jobs.map(({ _id }) => _id));
   const settledToken = randomUUID();
   const { modifiedCount } = await c.jobs.updateMany(
-    { _id: { $in: ids }, ...expiredBefore(now) },
+    { _id: { $in: ids }, ...hasExpired(now) },
     {
       $set: { status: to, cancelKind: 'expired', finishedAt: now, settledBy: sweptBy, settledToken },
       $unset: { waitingFor: '', held: '' },
@@ -109,14 +109,14 @@ export async function expireJobs(
   return jobs.filter(({ _id }) => endedIds.has(_id));
 }
 
-function expiredBefore(now: Date): mongo.Filter<StoredJob> {
+function hasExpired(now: Date): mongo.Filter<StoredJob> {
   const { from } = TRANSITIONS.expire;
   return { status: { $in: [...from] }, expiresAt: { $lte: now }, firstStartedAt: { $exists: false } };
 }
 
 /**
- * Ends a job whose stored document does not fit as FAILED. The write computes nothing from stored values and replaces
- * those that do not fit, so no stored value can make it fail. False if the job has changed since it was read.
+ * Ends a malformed job as FAILED. The write computes nothing from stored values and replaces the malformed ones, so no
+ * stored value can make it fail. False if the job has changed since it was read.
  */
 export async function failInvalid(
   c: Collections,

@@ -3,7 +3,6 @@ import { isStoredRetryPolicy } from '../../config/handler-options.js';
 import { DEFAULT_PRIORITY } from '../../config/options.js';
 import { describeValue } from '../../domain/errors.js';
 import { findTextError, MAX_JOB_ID_LENGTH } from '../../domain/identifiers.js';
-import type { ExecutionDocument } from '../../domain/job/execution.js';
 import { CANCEL_KINDS, JOB_STATUSES, type JobDocument } from '../../domain/job/job.js';
 import { isRecord } from '../../domain/language.js';
 import * as stored from '../../domain/stored-values.js';
@@ -21,10 +20,6 @@ export type StoredId = string | mongo.ObjectId;
 export type StoredJob = { _id: StoredId } & {
   [K in Exclude<keyof JobDocument, '_id' | 'invalid'>]?: JobDocument[K] | null;
 };
-
-/** A row of the execution log in the collection. */
-export type StoredExecution = Omit<ExecutionDocument, 'error' | 'log'> &
-  Partial<Pick<ExecutionDocument, 'error' | 'log'>>;
 
 const HEX_ID = /^[0-9a-f]{24}$/;
 
@@ -84,7 +79,7 @@ export function toStoredJob(job: JobDocument): StoredJob {
 }
 
 /**
- * The job, with the defaults of absent fields. Values that do not fit are replaced by defaults as well; then `invalid`
+ * The job, with the defaults of absent fields. Malformed values are replaced by defaults as well; then `invalid`
  * says what is wrong. Never throws.
  */
 export function readJob(document: StoredJob): JobDocument {
@@ -103,33 +98,6 @@ export function readJob(document: StoredJob): JobDocument {
 /** The same for a document that was read with only some of its fields. The others have their defaults. */
 export function readSomeFields(document: StoredJob): JobDocument {
   return toJob(withoutFields(document, findErrors(document)));
-}
-
-/** The row of an attempt as it is stored: without an error or lines that do not exist. Written field by field for speed. */
-export function toStoredExecution(row: ExecutionDocument): StoredExecution {
-  const stored: StoredExecution = {
-    _id: row._id,
-    jobId: row.jobId,
-    taskType: row.taskType,
-    queue: row.queue,
-    attempt: row.attempt,
-    fence: row.fence,
-    lockToken: row.lockToken,
-    workerId: row.workerId,
-    startedAt: row.startedAt,
-    finishedAt: row.finishedAt,
-    duration: row.duration,
-    outcome: row.outcome,
-  };
-  if (row.error !== null) stored.error = row.error;
-  if (row.log.length > 0) stored.log = row.log;
-  if (row.reconstructed) stored.reconstructed = true;
-  return stored;
-}
-
-/** The row with the defaults of absent fields. */
-export function readExecution(row: StoredExecution): ExecutionDocument {
-  return { ...row, error: row.error ?? null, log: row.log ?? [] };
 }
 
 /** Written as one literal: V8 treats the driver's objects as dictionaries, and reading those is several times slower. */

@@ -1,7 +1,8 @@
 import { mongo, type Schema } from 'mongoose';
 import type { ScheduleDocument, SkipDocument } from '../../domain/schedule/schedule.js';
 import { unlessAborted } from '../../runtime/waiting.js';
-import { type StoredExecution, type StoredJob } from '../jobs/stored-job.js';
+import type { StoredExecution } from '../jobs/stored-execution.js';
+import type { StoredJob } from '../jobs/stored-job.js';
 import { executionSchema, jobSchema } from './job-schemas.js';
 import { scheduleSchema, skipSchema } from './schedule-schemas.js';
 import {

@@ -113,8 +113,8 @@ export async function inspectServer(c: Collections): Promise<ServerFacts> {
   };
 }
 
-/** Whether this process is connected to mongos. */
-export async function isSharded(c: Collections): Promise<boolean> {
+/** Whether this process is connected to mongos, the router of a sharded cluster. */
+export async function usesMongos(c: Collections): Promise<boolean> {
   return isMongos(await c.db.command({ hello: 1, maxTimeMS: MAX_QUERY_MS }));
 }
 

@@ -181,7 +181,7 @@ async function shardCollection(admin: mongo.Db, collection: mongo.Collection): P
     if (code === OTHER_SHARD_KEY) {
       throw new ChronosError(
         'NOT_INSTALLED',
-        `'${collection.namespace}' is sharded by another key than { _id: "hashed" }: ${reason}. Change the key with reshardCollection, or install without shard.`,
+        `'${collection.namespace}' is already sharded by a key other than { _id: "hashed" }: ${reason}. Change the key with reshardCollection, or install without shard.`,
         { cause: error },
       );
     }

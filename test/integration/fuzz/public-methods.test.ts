@@ -172,7 +172,7 @@ describe('public methods with arbitrary values', function () {
     [
       'dispatchMany() with a list of holes',
       (s) => s.dispatchMany(Object.assign(holes(40_000_000), [{ taskType: 'work' }]) as never),
-      /without holes, but there is nothing at index 1/,
+      /must not be a sparse array, but index 1 is empty/,
     ],
     ['dispatchMany(null)', (s) => s.dispatchMany(null as never), /iterable .*got null/],
     [

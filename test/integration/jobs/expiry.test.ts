@@ -91,9 +91,7 @@ describe('a job that expires', () => {
       Array.from({ length: 200 }, () => aJob({ expiresAt: timeAfter(-1) })),
     );
     const store = createStore(database.stored);
-    const found = await Promise.all(
-      ['a', 'b', 'c'].map(() => store.findUnclaimedExpired(timeAfter(0), 1000)),
-    );
+    const found = await Promise.all(['a', 'b', 'c'].map(() => store.findExpiredJobs(timeAfter(0), 1000)));
     const sweeps = await Promise.all(found.map((jobs, by) => store.expireJobs(jobs, timeAfter(0), `${by}`)));
     const ended = sweeps.flat().map(({ _id }) => _id);
     assert.equal(ended.length, 200);
@@ -114,7 +112,7 @@ describe('a job that expires', () => {
           : (Reflect.get(target, name) as unknown),
     });
     const store = createStore({ ...database.stored, jobs });
-    const found = await store.findUnclaimedExpired(timeAfter(0), 10);
+    const found = await store.findExpiredJobs(timeAfter(0), 10);
     assert.equal(found.length, 1);
     assert.deepEqual(await store.expireJobs(found, timeAfter(0), 'sweeper'), []);
     assert.equal((await database.collections.jobs.findOne({ _id: job._id }))?.status, 'RUNNING');
@@ -209,7 +207,7 @@ describe('a job that expires', () => {
     ]);
     const store = createStore(database.stored);
     const queries = await profileQueries(database, [database.collections.jobs.collectionName], async () =>
-      store.expireJobs(await store.findUnclaimedExpired(timeAfter(0), 1000), timeAfter(0), 'sweeper'),
+      store.expireJobs(await store.findExpiredJobs(timeAfter(0), 1000), timeAfter(0), 'sweeper'),
     );
     assertBounded(queries, 10, 10);
   });

@@ -399,8 +399,8 @@ describe('Sweeper', () => {
       const late: Store = {
         ...store,
         // The owner renews between the two steps of the sweep.
-        findExpired: async (...query) => {
-          const found = await store.findExpired(...query);
+        findExpiredLocks: async (...query) => {
+          const found = await store.findExpiredLocks(...query);
           assert.deepEqual(await store.renew([renewal], clock.now()), []);
           return found;
         },
@@ -414,8 +414,8 @@ describe('Sweeper', () => {
       const store = createStore(database.stored);
       const late: Store = {
         ...store,
-        findExpired: async (...query) => {
-          const found = await store.findExpired(...query);
+        findExpiredLocks: async (...query) => {
+          const found = await store.findExpiredLocks(...query);
           assert.deepEqual(await store.cancel(job._id, 'enough', clock.now()), {
             result: 'requested',
             state: 'running',

@@ -175,11 +175,11 @@ describe('index keys examined with 200,000 finished and 100,000 future jobs', ()
   it('finding expired locks: only jobs with expired locks [C9]', async () => {
     await insert(100, (index) => ({ status: 'RUNNING', lockedUntil: timeAfter(index * 20) }));
     let found: JobDocument[] = [];
-    const work = await measure(async () => (found = await store.findExpired(NOW, 100)));
+    const work = await measure(async () => (found = await store.findExpiredLocks(NOW, 100)));
     assert.equal(found.length, 50);
     assertBounded(work, 51, 50);
     await database.collections.jobs.deleteMany({ nonce: 'one test' });
-    assertBounded(await measure(() => store.findExpired(NOW, 100)), 1, 0);
+    assertBounded(await measure(() => store.findExpiredLocks(NOW, 100)), 1, 0);
   });
 
   it('releasing by token: only locked jobs', async () => {

@@ -108,7 +108,7 @@ describe('a sharded cluster', () => {
       assert.match(streams?.finding ?? '', /polling/);
     });
 
-    it('says so if a collection is sharded by another key [B19]', async () => {
+    it('rejects with NOT_INSTALLED if a collection is sharded by another key [B19]', async () => {
       await create().install();
       const shardCollection = `${connection.name}.${collectionName('jobs')}`;
       await connection
@@ -117,7 +117,7 @@ describe('a sharded cluster', () => {
         .command({ shardCollection, key: { _id: 1 } });
       await assert.rejects(create().install({ shard: true }), {
         code: 'NOT_INSTALLED',
-        message: /chronos_jobs' is sharded by another key.*\{ _id: 1 \}.*reshardCollection/,
+        message: /chronos_jobs' is already sharded by a key other.*\{ _id: 1 \}.*reshardCollection/,
       });
       assert.deepEqual(await shardKeys(), { jobs: { _id: 1 } });
     });

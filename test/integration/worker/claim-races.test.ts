@@ -43,7 +43,7 @@ describe('concurrent claims', () => {
       return due;
     };
     return new JobPicker({
-      isSharded: false,
+      usesMongos: false,
       invalidJobs: noInvalidJobs,
       store: { ...store, findDue },
       clock,

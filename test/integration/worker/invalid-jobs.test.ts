@@ -15,7 +15,7 @@ import { waitForChangeStreams } from '../../support/change-streams.js';
 import { toStoredJob } from '../../../src/store/jobs/stored-job.js';
 import { createStore } from '../../../src/store/store.js';
 
-describe('stored jobs that do not fit [B19]', () => {
+describe('a malformed stored job [B19]', () => {
   const database = useDatabase();
 
   function insert(fields: mongo.Document): Promise<unknown> {
@@ -34,7 +34,7 @@ describe('stored jobs that do not fit [B19]', () => {
     return { scheduler, clock, reports };
   }
 
-  it('each ends FAILED with a reason, is reported and counted once, and the jobs around it run', async () => {
+  it('ends FAILED with a reason, is reported and counted once, and the jobs around it run', async () => {
     const { scheduler, reports } = createWorker();
     await insert({ _id: 'first', nextRunAt: timeAfter(-2000) });
     for (const [name, fields] of Object.entries(DUE))
@@ -115,7 +115,7 @@ describe('stored jobs that do not fit [B19]', () => {
     assert.equal(await scheduler.run(), 0);
     assert.equal(
       (await scheduler.getJob('bad'))?.invalid,
-      "timeout must be milliseconds, at most a hundred years, got 'x'",
+      "timeout must be a number of milliseconds from 0 to 100 years, got 'x'",
     );
     assert.deepEqual(reports, []);
     assert.equal((await scheduler.operations.explainJob('bad'))?.check, 'invalidJob');

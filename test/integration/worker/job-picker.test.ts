@@ -25,7 +25,7 @@ describe('JobPicker', () => {
     for (const taskType of taskTypes)
       registry.register(taskType, () => undefined, { lease: leases[taskType] ?? 60_000 });
     return new JobPicker({
-      isSharded: false,
+      usesMongos: false,
       invalidJobs: noInvalidJobs,
       store: createStore(database.stored),
       clock,

@@ -143,7 +143,7 @@ describe('queueSettings.slots', () => {
       const registry = aRegistry();
       for (const taskType of queues) registry.register(taskType, () => undefined);
       return new JobPicker({
-        isSharded: false,
+        usesMongos: false,
         invalidJobs: noInvalidJobs,
         store: createStore(database.stored),
         clock: new ManualClock(timeAfter(10_000)),

@@ -83,8 +83,8 @@ const SERVICES: Record<string, (context: ServiceContext) => PeriodicService> = {
       workerId: 'me',
       outages: new OutageMonitor(clock, options.lockTimeout),
       store: {
-        findExpired: async () => (round(), []),
-        findUnclaimedExpired: async () => [],
+        findExpiredLocks: async () => (round(), []),
+        findExpiredJobs: async () => [],
         expireJobs: async () => [],
         keepCancelled: async () => undefined,
         recover: async () => true,
@@ -242,7 +242,7 @@ const SERVICES: Record<string, (context: ServiceContext) => PeriodicService> = {
       events,
       registry: aRegistry(),
       options,
-      isSharded: false,
+      usesMongos: false,
       store: {
         async *watchChanges(_, signal) {
           while (!signal.aborted) {

@@ -78,12 +78,12 @@ describe('ChangeListener', () => {
     await flushEventLoop();
   });
 
-  function create({ isSharded = false } = {}, Listener = ChangeListener): ChangeListener {
+  function create({ usesMongos = false } = {}, Listener = ChangeListener): ChangeListener {
     const created = new Listener({
       clock,
       events,
       registry,
-      isSharded,
+      usesMongos,
       options: { queues: ['default'], pollInterval: 5000 },
       store: {
         watchChanges: (request, signal) => {
@@ -175,7 +175,7 @@ describe('ChangeListener', () => {
   describe('through mongos', () => {
     beforeEach(async () => {
       await listener.stop();
-      listener = create({ isSharded: true });
+      listener = create({ usesMongos: true });
       listener.start();
       await flushEventLoop();
       await open();

@@ -56,7 +56,7 @@ describe('JobPicker', () => {
     taskTypes?: string[];
     /** Milliseconds by task type; a minute for the others. */
     leases?: Record<string, number>;
-    isSharded?: boolean;
+    usesMongos?: boolean;
     store?: PickerDeps['store'];
     invalidJobs?: PickerDeps['invalidJobs'];
   }
@@ -65,7 +65,7 @@ describe('JobPicker', () => {
     queues = ['default'],
     taskTypes = ['work'],
     leases = {},
-    isSharded = false,
+    usesMongos = false,
     store,
     invalidJobs = noInvalidJobs,
   }: PickerOptions = {}): JobPicker {
@@ -75,7 +75,7 @@ describe('JobPicker', () => {
     for (const taskType of taskTypes)
       registry.register(taskType, () => undefined, { lease: leases[taskType] ?? 60_000 });
     return new JobPicker({
-      ...{ clock, events, registry, queues, isSharded, invalidJobs },
+      ...{ clock, events, registry, queues, usesMongos, invalidJobs },
       random: () => (randomCalls++, random),
       workerId: 'worker',
       uncertainClaims: { add: (claim) => uncertain.push(claim) },
@@ -157,7 +157,7 @@ describe('JobPicker', () => {
 
     it('claims by id through mongos, where a write without the id is slow [B19]', async () => {
       due = jobs(2);
-      const claimed = await picker({ isSharded: true }).pick(request(1));
+      const claimed = await picker({ usesMongos: true }).pick(request(1));
       assert.deepEqual(
         claimed.map(({ job }) => job._id),
         ids(due.slice(0, 1)),

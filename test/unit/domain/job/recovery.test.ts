@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { JobDocument } from '../../../../src/domain/job/job.js';
 import {
   decideRecovery,
-  expiredExecution,
+  recoveryExecution,
   type LockOwner,
   ownerFate,
   type Recovery,
@@ -85,7 +85,7 @@ describe('recovery of a job whose owner is alive', () => {
     assert.deepEqual(decideRecovery(input), {
       ...{ transition: 'recover', nextRunAt: job.nextRunAt, error: null },
     });
-    const { outcome, error } = expiredExecution(job, false, START);
+    const { outcome, error } = recoveryExecution(job, false, START);
     assert.deepEqual([outcome, error?.code], ['lost', 'LOCK_LOST']);
   });
 
@@ -121,7 +121,7 @@ describe('ownerFate', () => {
   }
 });
 
-describe('expiredExecution', () => {
+describe('recoveryExecution', () => {
   it('is the execution log row of the attempt that crashed', () => {
     const job = aJob({
       status: 'RUNNING',
@@ -130,7 +130,7 @@ describe('expiredExecution', () => {
       fence: 4,
       startedAt: timeAfter(-2000),
     });
-    const { _id, attempt, workerId, outcome, duration, error } = expiredExecution(job, true, START);
+    const { _id, attempt, workerId, outcome, duration, error } = recoveryExecution(job, true, START);
     assert.deepEqual(
       [_id, attempt, workerId, outcome, duration, error?.code],
       [`${job._id}:4`, 2, 'worker-7', 'crashed', 2000, 'JOB_CRASHED'],
