@@ -33,20 +33,28 @@ export interface CutsResult extends Anomalies {
 /** Milliseconds. */
 const TARGETS = { resumed: 5000, stopped: 30_000 };
 
-export function findMissedTargets(result: CutsResult): string[] {
-  const { resumed, stopped, lost, startedTwice, crashes, exitCodes } = result;
+/** Depends on how busy the machine is. */
+export function findMissedTargets({ resumed, stopped }: CutsResult): string[] {
   return [
     resumed > TARGETS.resumed &&
       `work resumed ${resumed} ms after the last cut, not within ${TARGETS.resumed} ms`,
     stopped > TARGETS.stopped && `a worker took ${stopped} ms to stop, not ${TARGETS.stopped} ms at most`,
+  ].filter((missed) => missed !== false);
+}
+
+export function findErrors({ lost, startedTwice, crashes, exitCodes }: CutsResult): string[] {
+  return [
     lost > 0 && `${lost} jobs were lost`,
     startedTwice > 0 && `${startedTwice} jobs were started twice`,
     crashes > 0 && `${crashes} crashes were counted although no worker died`,
     exitCodes.some((code) => code !== 0) && `the workers exited with ${exitCodes.join(', ')}, not with 0`,
-  ].filter((missed) => missed !== false);
+  ].filter((error) => error !== false);
 }
 
-/** Three worker processes work on a backlog of short jobs while all their connections are closed again and again. */
+/**
+ * Three worker processes work on a backlog of short jobs while all their connections are closed again and again. Rejects
+ * if one of them does not work again, or does not exit, within a minute.
+ */
 export async function measureCuts(duration: number): Promise<CutsResult> {
   const mongod = await startMongod();
   const server = new URL(mongod.uri);

@@ -1,7 +1,7 @@
 // npm run reliability: measures how long faults interrupt the work. Exits with 1 if a target is missed.
 import { parseArgs } from 'node:util';
 import { readOrPrintHelp } from '../read-or-print-help.js';
-import { CUT_EVERY_MS, type CutsResult, findMissedTargets, measureCuts } from './cuts.js';
+import { CUT_EVERY_MS, type CutsResult, findErrors, findMissedTargets, measureCuts } from './cuts.js';
 import { type DocumentsResult, measureDocuments } from './documents.js';
 import { type FailoverResult, type Fault, measureFailover } from './failover.js';
 
@@ -119,7 +119,7 @@ async function reportCuts({ seconds: duration }: Options): Promise<void> {
   );
   console.log('|--:|--:|--:|--:|--:|--:|--:|--:|');
   console.log(`| ${cells.join(' | ')} |`);
-  for (const missed of findMissedTargets(result)) {
+  for (const missed of [...findErrors(result), ...findMissedTargets(result)]) {
     console.error(missed);
     process.exitCode = 1;
   }
