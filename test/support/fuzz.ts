@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { mongo } from 'mongoose';
+import { driverLike } from './invalid-documents.js';
 
 /** `npm run fuzz` sets these. `npm test` makes the same few runs every time, so that only a change can make it fail. */
 const { FUZZ_TIMES, FUZZ_SEED } = process.env;
@@ -22,6 +23,7 @@ export function storedValues(): fc.Arbitrary<unknown> {
     fc.constantFrom<unknown>(mongo.Long.MAX_VALUE, new mongo.Binary(Buffer.from('x')), /x/, { $gt: '' }),
     // Cannot be compared or converted to text.
     fc.constantFrom<unknown>({ toString: 'x', valueOf: 'x' }),
+    fc.constantFrom<unknown>(...['ObjectId', 'Long', 'Date'].map(driverLike)),
     // A condition on a date matches an array that contains it.
     fc.constantFrom<unknown>([new Date(0)]),
     fc.integer(),

@@ -3,6 +3,14 @@ import { START } from './instants.js';
 
 export const MAX_LONG = mongo.Long.MAX_VALUE;
 
+/**
+ * Stored as an object that looks like a value of the driver, as programs do that serialize their ids. A Map, because the
+ * driver refuses to write such an object.
+ */
+export function driverLike(type: string): Map<string, unknown> {
+  return new Map(Object.entries({ _bsontype: type, toString: 'x', toHexString: 'x' }));
+}
+
 /** One field of a due job. Each may be inserted by the role of dispatchers, or on a server without the validators. */
 export const DUE: Record<string, mongo.Document> = {
   'a first start that is text, with maxRunningTime': { maxRunningTime: 1000, firstStartedAt: 'yesterday' },
@@ -26,6 +34,8 @@ export const DUE: Record<string, mongo.Document> = {
   'a user that is a number': { userId: 42 },
   'a number as id': { _id: 7 },
   'hex digits as id': { _id: 'a'.repeat(24) },
+  'an id that looks like an ObjectId': { _id: driverLike('ObjectId') },
+  'a fence that looks like a Long': { fence: driverLike('Long') },
 };
 
 /** A lock of a worker that is gone. */
@@ -38,5 +48,6 @@ export const EXPIRED: Record<string, mongo.Document> = {
   'the largest fence': { fence: MAX_LONG },
   'a first start that is text': { firstStartedAt: 'x', maxRunningTime: 5 },
   'a lock token that is a number': { lockToken: 5 },
+  'a lock token that looks like an ObjectId': { lockToken: driverLike('ObjectId') },
   'a time of expiry that is text': { lockedUntil: 'later', attempts: 'x' },
 };

@@ -44,9 +44,10 @@ export const invalidJob: ExplainCheck = {
   passed: 'Its stored document is valid.',
   explain({ job }) {
     if (job?.invalid === undefined) return undefined;
-    return final(
-      `Its stored document is malformed, so it never runs: ${job.invalid.reason}. The next worker that reads it ends it as FAILED.`,
-    );
+    const ending = job.invalid.fields.includes('nextRunAt')
+      ? 'No worker finds it without a due time: correct or delete it in the database.'
+      : 'The next worker that reads it ends it as FAILED.';
+    return final(`Its stored document is malformed, so it never runs: ${job.invalid.reason}. ${ending}`);
   },
 };
 

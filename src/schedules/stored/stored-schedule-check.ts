@@ -39,8 +39,16 @@ export function malformedMessage(id: string, reason: string): string {
 
 /** What is wrong with a stored schedule; undefined if it is valid. The planner checks its rule. */
 export function findMalformation(document: unknown): string | undefined {
-  const errors = v.collectErrors(FIELDS, document);
+  const errors = [...v.collectErrors(FIELDS, document), ...findReservedKeys(document)];
   return errors.length === 0 ? undefined : errors.join('; ');
+}
+
+/** For example, such a payload could not be written to the schedule's jobs. */
+function findReservedKeys(document: unknown): string[] {
+  const fields = Object.entries(document ?? {}).filter(([, value]) => stored.hasReservedKey(value));
+  return fields.map(
+    ([field]) => `${field} must not contain the key _bsontype, which the MongoDB driver reserves`,
+  );
 }
 
 /** A schedule for a list: fields that cannot be shown are replaced. `invalid` says what is wrong with it. */
@@ -59,6 +67,7 @@ export function toShownSchedule(document: ScheduleDocument): ShownSchedule {
     if ((errors.length > before || value === undefined) && field !== '_id')
       shown[field] = REPLACEMENTS[field as keyof typeof FIELDS];
   }
+  errors.push(...findReservedKeys(document));
   const schedule = shown as unknown as ScheduleDocument;
   const ruleError = schedule.rule === null ? undefined : findRuleError(schedule.rule, schedule.anchor);
   if (ruleError !== undefined) errors.push(ruleError);
@@ -83,24 +92,24 @@ function findRuleError(rule: Rule, anchor: Date): string | undefined {
 }
 
 const { text, count, priority, milliseconds } = stored;
-const date = v.matching('a date', isDate);
+const date = stored.matching('a date', isDate);
 const name = v.custom(findNameError);
 
 const FIELDS = {
   _id: name,
   owner: v.oneOf('code', 'api'),
   taskType: name,
-  rule: v.matching('an object or null', (value) => value === null || isRecord(value)),
+  rule: stored.matching('an object or null', (value) => value === null || isRecord(value)),
   queue: v.nullable(v.name),
   priority,
-  retries: v.nullable(v.matching('{ max, base, cap, jitter } with numbers', isStoredRetryPolicy)),
+  retries: v.nullable(stored.matching('{ max, base, cap, jitter } with numbers', isStoredRetryPolicy)),
   timeout: v.nullable(milliseconds),
   maxRunningTime: v.nullable(milliseconds),
   // Schedules of earlier versions have neither `expiresIn` nor `singleInstance`.
   expiresIn: absentOr(v.nullable(milliseconds)),
   overlap: v.oneOf(...OVERLAPS),
   singleInstance: absentOr(v.flag),
-  misfire: v.matching(
+  misfire: stored.matching(
     `{ policy, within, cap } with milliseconds and a number up to ${MAX_MISFIRE_CAP}`,
     isMisfire,
   ),
@@ -116,10 +125,10 @@ const FIELDS = {
   nextRunAt: v.nullable(date),
   lastRunAt: v.nullable(date),
   isActive: v.flag,
-  paused: v.nullable(v.matching('{ at, by, reason }', isPause)),
+  paused: v.nullable(stored.matching('{ at, by, reason }', isPause)),
   disabledReason: v.nullable(text),
   active: v.nullable(text),
-  pending: v.listOf(v.matching('a pending run or skip', isPending), { min: 0 }),
+  pending: v.listOf(stored.matching('a pending run or skip', isPending), { min: 0 }),
   decision: v.nullable(text),
   createdAt: date,
   updatedAt: date,

@@ -4,6 +4,7 @@ import { storedError } from '../../domain/errors.js';
 import { type JobDocument, keptUntil, LOCKED_STATUSES } from '../../domain/job/job.js';
 import type { Recovery } from '../../domain/job/recovery.js';
 import { type Transition, TRANSITIONS } from '../../domain/job/transitions.js';
+import { toWritable } from '../../domain/stored-values.js';
 import { isRejectedByValidator } from '../mongo-errors.js';
 import type { Collections } from '../schema/collections.js';
 import { EXPIRES_INDEX, LOCKS_INDEX } from '../schema/job-schemas.js';
@@ -75,7 +76,7 @@ export async function findExpiredJobs(c: Collections, now: Date, limit: number):
     limit,
     projection: PROJECTION,
   } as const;
-  return (await c.jobs.find(hasExpired(now), options).toArray()).map(readJob);
+  return (await c.jobs.find(expiredFilter(now), options).toArray()).map(readJob);
 }
 
 /**
@@ -93,7 +94,7 @@ export async function expireJobs(
   const ids = toStoredIds(jobs.map(({ _id }) => _id));
   const settledToken = randomUUID();
   const { modifiedCount } = await c.jobs.updateMany(
-    { _id: { $in: ids }, ...hasExpired(now) },
+    { _id: { $in: ids }, ...expiredFilter(now) },
     {
       $set: { status: to, cancelKind: 'expired', finishedAt: now, settledBy: sweptBy, settledToken },
       $unset: { waitingFor: '', held: '' },
@@ -109,7 +110,7 @@ export async function expireJobs(
   return jobs.filter(({ _id }) => endedIds.has(_id));
 }
 
-function hasExpired(now: Date): mongo.Filter<StoredJob> {
+function expiredFilter(now: Date): mongo.Filter<StoredJob> {
   const { from } = TRANSITIONS.expire;
   return { status: { $in: [...from] }, expiresAt: { $lte: now }, firstStartedAt: { $exists: false } };
 }
@@ -133,11 +134,11 @@ export async function failInvalid(
   const required = REQUIRED_FIELDS.filter((field) => fields.includes(field));
   const filter = {
     // `$eq`: these may be anything, also an object that MongoDB would read as an operator.
-    _id: { $eq: document._id },
-    status: { $eq: document.status ?? null },
-    fence: { $eq: document.fence ?? null },
+    _id: { $eq: toWritable(document._id) },
+    status: { $eq: toWritable(document.status ?? null) },
+    fence: { $eq: toWritable(document.fence ?? null) },
     // Not read with a job that is due.
-    ...(isLocked && { lockToken: { $eq: document.lockToken ?? null } }),
+    ...(isLocked && { lockToken: { $eq: toWritable(document.lockToken ?? null) } }),
   } as mongo.Filter<StoredJob>;
   const $set: Record<string, unknown> = {
     ...Object.fromEntries(required.map((field) => [field, job[field]])),

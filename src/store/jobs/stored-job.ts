@@ -1,7 +1,6 @@
 import { mongo } from 'mongoose';
 import { isStoredRetryPolicy } from '../../config/handler-options.js';
 import { DEFAULT_PRIORITY } from '../../config/options.js';
-import { describeValue } from '../../domain/errors.js';
 import { findTextError, MAX_JOB_ID_LENGTH } from '../../domain/identifiers.js';
 import { CANCEL_KINDS, JOB_STATUSES, type JobDocument } from '../../domain/job/job.js';
 import { isRecord } from '../../domain/language.js';
@@ -41,9 +40,8 @@ export function toJobId(id: unknown): string {
   return isObjectId(id) ? id.toHexString() : jsonText(id).replaceAll('"', '');
 }
 
-/** By `_bsontype`: the application's client may come from another copy of the driver. */
 function isObjectId(value: unknown): value is mongo.ObjectId {
-  return (value as { _bsontype?: unknown } | null | undefined)?._bsontype === 'ObjectId';
+  return stored.driverType(value) === 'ObjectId';
 }
 
 /** The order in which MongoDB sorts the stored ids: text comes before ObjectIds. */
@@ -153,9 +151,9 @@ function toJob(s: StoredJob): JobDocument {
   return job;
 }
 
-const date = v.matching<Date>('a date', isDate);
-const texts = v.matching<string[]>('a list of strings', isTexts);
-const reasonAt = v.matching('{ reason, at }', isReasonAt);
+const date = stored.matching<Date>('a date', isDate);
+const texts = stored.matching<string[]>('a list of strings', isTexts);
+const reasonAt = stored.matching('{ reason, at }', isReasonAt);
 const counter = v.custom<number>(findCounterError);
 
 /** A job cannot be claimed without these. */
@@ -175,7 +173,7 @@ const FIELDS = {
   attempts: counter,
   crashes: counter,
   lostWhileQueued: counter,
-  retries: v.nullable(v.matching('{ max, base, cap, jitter } with milliseconds', isStoredRetryPolicy)),
+  retries: v.nullable(stored.matching('{ max, base, cap, jitter } with milliseconds', isStoredRetryPolicy)),
   timeout: v.nullable(stored.milliseconds),
   maxRunningTime: v.nullable(stored.milliseconds),
   schedule: v.nullable(stored.text),
@@ -183,7 +181,7 @@ const FIELDS = {
   userId: v.nullable(stored.text),
   tags: v.nullable(texts),
   expiresAt: v.nullable(date),
-  retention: v.nullable(v.matching('{ completed, failed, cancelled } with milliseconds', isRetention)),
+  retention: v.nullable(stored.matching('{ completed, failed, cancelled } with milliseconds', isRetention)),
   keepUntil: v.nullable(date),
   waitingFor: v.nullable(stored.text),
   held: v.nullable(reasonAt),
@@ -200,10 +198,10 @@ const FIELDS = {
   firstStartedAt: v.nullable(date),
   startedAt: v.nullable(date),
   finishedAt: v.nullable(date),
-  progress: v.nullable(v.matching('{ value, note, at }', isProgress)),
+  progress: v.nullable(stored.matching('{ value, note, at }', isProgress)),
   result: v.anything,
   resultCut: v.nullable(v.flag),
-  error: v.nullable(v.matching('{ name, message, code, stack }', isError)),
+  error: v.nullable(stored.matching('{ name, message, code, stack }', isError)),
   trace: v.nullable(stored.text),
   nonce: v.nullable(stored.text),
 } satisfies Record<Exclude<keyof JobDocument, 'invalid'>, v.Shape<unknown>>;
@@ -255,8 +253,7 @@ function isDate(value: unknown): value is Date {
 function findCounterError(value: unknown): string | undefined {
   if (Number.isInteger(value) && stored.isCount(value) && value <= Number.MAX_SAFE_INTEGER / 2)
     return undefined;
-  const isLong = (value as { _bsontype?: unknown } | null)?._bsontype === 'Long';
-  return `must be a whole number from 0 to 2^52, got ${isLong ? String(value) : describeValue(value)}`;
+  return `must be a whole number from 0 to 2^52, got ${stored.describeStored(value)}`;
 }
 
 function isTexts(value: unknown): value is string[] {

@@ -29,10 +29,12 @@ export async function findWaitedFor(c: Collections, scheduleIds: readonly string
   // Not distinct(): before MongoDB 7.1 it takes no hint.
   const pipeline = [
     { $match: { waitingFor: { $in: [...scheduleIds] } } },
+    // In a malformed job it may be a list.
+    { $unwind: '$waitingFor' },
     { $group: { _id: '$waitingFor' } },
   ];
   const found = await c.jobs.aggregate<{ _id: string }>(pipeline, { hint: WAITING_INDEX }).toArray();
-  return found.map(({ _id }) => _id);
+  return found.map(({ _id }) => _id).filter((id) => scheduleIds.includes(id));
 }
 
 /** The due job that waits for the schedule and comes first in claim order. */

@@ -2,6 +2,7 @@ import type { mongo } from 'mongoose';
 import { randomUUID } from 'node:crypto';
 import type { ScheduleFilter } from '../../config/method-options.js';
 import type { ScheduleDocument } from '../../domain/schedule/schedule.js';
+import { toWritable } from '../../domain/stored-values.js';
 import { isDuplicateKey, isRejectedByValidator } from '../mongo-errors.js';
 import { pageById, type PageQuery } from '../pagination.js';
 import { MAX_QUERY_MS, withTimeLimit } from '../query-limits.js';
@@ -43,7 +44,10 @@ export async function disableSchedule(
   now: Date,
 ): Promise<boolean> {
   // `$eq`: the id and the decision may be anything, also an object that MongoDB would read as an operator.
-  const filter = { _id: { $eq: read._id }, decision: { $eq: read.decision ?? null } };
+  const filter = {
+    _id: { $eq: toWritable(read._id) },
+    decision: { $eq: toWritable(read.decision ?? null) },
+  } as mongo.Filter<ScheduleDocument>;
   const update = { $set: { isActive: false, disabledReason, decision: randomUUID(), updatedAt: now } };
   const write = (options: mongo.UpdateOptions): Promise<mongo.UpdateResult> =>
     c.schedules.updateOne(filter, update, options);

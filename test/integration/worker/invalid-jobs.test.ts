@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mongo } from 'mongoose';
 import type { SchedulerEvents } from '../../../src/index.js';
 import { aJob } from '../../support/factories/job.js';
-import { DUE, EXPIRED, LOCKED, MAX_LONG } from '../../support/invalid-documents.js';
+import { driverLike, DUE, EXPIRED, LOCKED, MAX_LONG } from '../../support/invalid-documents.js';
 import { useDatabase } from '../../support/database.js';
 import { START, timeAfter } from '../../support/instants.js';
 import {
@@ -12,6 +12,7 @@ import {
 } from '../../support/manual-scheduler.js';
 import { countEvents, nextEvent, recordEvents } from '../../support/events.js';
 import { waitForChangeStreams } from '../../support/change-streams.js';
+import { jsonText } from '../../../src/domain/text.js';
 import { toStoredJob } from '../../../src/store/jobs/stored-job.js';
 import { createStore } from '../../../src/store/store.js';
 
@@ -47,14 +48,12 @@ describe('a malformed stored job [B19]', () => {
     const failed = await database.connection.collection('chronos_jobs').find({ status: 'FAILED' }).toArray();
     assert.equal(failed.length, reports.length);
     for (const { _id, error } of failed) {
-      const [field = ''] = Object.keys(DUE[String(_id)] ?? { _id }).slice(-1);
+      const id: unknown = _id;
+      const name = typeof id === 'string' ? id : jsonText(id);
+      const [field = ''] = Object.keys(DUE[name] ?? { _id }).slice(-1);
       const { code, message } = error as { code: string; message: string };
       assert.equal(code, 'INVALID_JOB');
-      assert.match(
-        message,
-        new RegExp(`the stored job is malformed: ${field} (must|is missing)`),
-        String(_id),
-      );
+      assert.match(message, new RegExp(`the stored job is malformed: ${field} (must|is missing)`), name);
     }
     const finding = (await scheduler.operations.doctor()).find(({ check }) => check === 'invalidJobs');
     assert.equal(finding?.level, 'warning');
@@ -161,11 +160,18 @@ describe('a malformed stored job [B19]', () => {
     await scheduler.start();
     await waitForChangeStreams(database, 1);
     await insert({ _id: 'text', nextRunAt: 'soon' });
+    await insert({ _id: driverLike('ObjectId'), nextRunAt: timeAfter(3_600_000) });
     await insert({ _id: 'far', nextRunAt: new mongo.BSON.Long(0), priority: 'x' });
     const complete = nextEvent(scheduler, 'job:complete');
     await insert({ _id: 'good', nextRunAt: new Date() });
     assert.equal((await complete).jobId, 'good');
     assert.deepEqual(errors, []);
+  });
+
+  it('that waits for a list instead of a schedule is found by the schedule', async () => {
+    await insert({ _id: 'bad', status: 'PENDING', waitingFor: ['nightly', 'other'] });
+    const store = createStore(database.stored);
+    assert.deepEqual(await store.findWaitedFor(['nightly', 'daily']), ['nightly']);
   });
 
   it('is named by doctor if no claim can find it', async () => {
@@ -174,6 +180,8 @@ describe('a malformed stored job [B19]', () => {
     assert.equal(await scheduler.run(), 0);
     const finding = (await scheduler.operations.doctor()).find(({ check }) => check === 'invalidJobs');
     assert.match(finding?.finding ?? '', /never/);
+    const explanation = await scheduler.operations.explainJob('never');
+    assert.match(explanation?.sentence ?? '', /nextRunAt must be a date.*No worker finds it/);
   });
 
   it('is listed, and shown among the dead jobs, which can be retried', async () => {
@@ -184,14 +192,17 @@ describe('a malformed stored job [B19]', () => {
     await insert({ _id: 'c', ...dead, error: 'text', createdAt: 'text' });
     // A condition on a time matches an array of times. It is only in lists that are ordered by id.
     for (const id of ['d', 'e']) await insert({ _id: id, ...dead, finishedAt: [START] });
+    const strange = driverLike('ObjectId');
+    await insert({ _id: strange, ...dead });
     const { items } = await scheduler.operations.listDead();
-    assert.deepEqual(items.map(({ id }) => id).toSorted(), ['a', 'b', 'c']);
+    const strangeId = '{_bsontype:ObjectId,toString:x,toHexString:x}';
+    assert.deepEqual(items.map(({ id }) => id).toSorted(), ['a', 'b', 'c', strangeId]);
     assert.deepEqual(
       items
         .filter(({ invalid }) => invalid !== null)
         .map(({ id }) => id)
         .toSorted(),
-      ['b', 'c'],
+      ['b', 'c', strangeId],
     );
     assert.equal((await scheduler.operations.retryDead({})).changed, 3);
     assert.equal(await scheduler.run(), 2, 'createdAt of c is still text');
