@@ -25,10 +25,21 @@ export async function runProgram(argv: readonly string[], host: Host): Promise<n
     return exitCode;
   } catch (error) {
     // Commander has already printed the error or the help page.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.success : EXIT.usage;
+    if (error instanceof CommanderError) {
+      if (error.code === 'commander.unknownCommand') err.lines(...suggestCommands(error.message));
+      return error.exitCode === 0 ? EXIT.success : EXIT.usage;
+    }
     err.lines(...formatError(error).map((line) => styled('red', line)));
     return exitCodeOf(error);
   }
+}
+
+/** Commands of groups that end with the unknown word: `jobs explain` for `explain`. */
+function suggestCommands(message: string): string[] {
+  const word = /'(.*)'/.exec(message)?.[1];
+  const found = COMMANDS.filter(({ name }) => word !== undefined && name.endsWith(` ${word}`));
+  const names = found.map(({ name }) => `\`chronos ${name}\``);
+  return names.length === 0 ? [] : [`Did you mean ${names.join(' or ')}?`];
 }
 
 export function buildProgram(host: Host, run: RunCommand): Command {

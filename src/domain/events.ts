@@ -100,7 +100,7 @@ export interface SchedulerEvents {
   /** A stored job is malformed; it ended FAILED without running. `count`: how many since this process started. */
   'job:invalid': JobEvent & { queue: string; reason: string; count: number };
   /**
-   * `running` handlers of this task type run in this process, but none has ended since then: many times the usual
+   * `running` handlers of this task type run in this process, but none has ended since `since`: many times the usual
    * duration, in milliseconds (null if it is not known).
    */
   'type:hanging': { taskType: string; running: number; since: Date; usualDuration: number | null };

@@ -22,9 +22,9 @@ export interface JobSummary {
   fence: number;
   /** Failed attempts. */
   attempts: number;
-  /** How often the lock expired while the job was RUNNING. */
+  /** How often its worker was gone when the lock expired, while the job was RUNNING. */
   crashes: number;
-  /** How often the lock expired while the job was QUEUED. */
+  /** How often its worker was gone when the lock expired, while the job was QUEUED. */
   lostWhileQueued: number;
   /** As set at dispatch; null: the handler's options apply. */
   retries: Partial<RetryPolicy> | null;

@@ -122,7 +122,7 @@ export class JobWaiter extends PeriodicService {
     const now = this.clock.monotonic();
     const due = [...this.#jobs.keys()].filter((id) => (this.#jobs.get(id)?.readAt ?? Infinity) <= now);
     for (let start = 0; start < due.length; start += MAX_BATCH) {
-      this.recordProgress();
+      this.restartTimeLimit();
       await this.#read(due.slice(start, start + MAX_BATCH));
     }
     this.#updateStream();

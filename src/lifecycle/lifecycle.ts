@@ -91,9 +91,11 @@ export class SchedulerLifecycle {
   async runPass(pass: (components: Components) => Promise<void>): Promise<void> {
     const connecting = this.connect();
     const { signal } = this.#stopSignal;
-    const running = connecting.then(pass).catch((error: unknown) => {
-      if (!signal.aborted) throw error;
-    });
+    const running = connecting
+      .then((components) => (signal.aborted ? undefined : pass(components)))
+      .catch((error: unknown) => {
+        if (!signal.aborted) throw error;
+      });
     this.#passes.add(running);
     try {
       await running;

@@ -35,14 +35,28 @@ export async function runBatch(lifecycle: SchedulerLifecycle, batch: number): Pr
   parse(integer(1, MAX_BATCH), batch, 'run() batch', 'INVALID_ARGUMENT');
   lifecycle.deps.definitions.assertValidForWorker();
   let executed = 0;
-  await lifecycle.runPass(async (components) => {
-    await lifecycle.ensureInstalled();
-    components.heartbeat.startForPass();
-    await components.sweeper.runOnce();
+  await runProcessingPass(lifecycle, async (components) => {
     await createDueJobs(components);
     ({ executed } = await components.engine.runBatch(batch));
   });
   return executed;
+}
+
+/** A pass that executes jobs. Installs and recovers expired locks first. */
+async function runProcessingPass(
+  lifecycle: SchedulerLifecycle,
+  pass: (components: Components) => Promise<void>,
+): Promise<void> {
+  await lifecycle.runPass(async (components) => {
+    const { engine, heartbeat, store, sweeper } = components;
+    await lifecycle.ensureInstalled();
+    // This process may have installed long ago, and a newer version since.
+    await store.assertSupported();
+    await heartbeat.duringPass(async () => {
+      await sweeper.runOnce();
+      if (!engine.isStopped) await pass(components);
+    });
+  });
 }
 
 /** Registers the definitions and creates the jobs of all due schedules, in code and stored. Executes nothing. */
@@ -68,21 +82,18 @@ export async function executePass(
 ): Promise<PassReport> {
   const start = at ?? systemClock.now();
   const report: PassReport = { at: start, entries: [], executed: 0, failed: 0, isComplete: false };
-  await lifecycle.runPass(async (components) => {
-    const { clock, engine, events, heartbeat, sweeper, definitionSync, definitionPass, enqueuer } =
-      components;
-    report.at = at ?? clock.now();
-    if (dryRun) {
-      report.entries.push(...(await previewPass(components, definitionSync, at)));
+  if (dryRun) {
+    await lifecycle.runPass(async (components) => {
+      report.at = at ?? components.clock.now();
+      report.entries.push(...(await previewPass(components, components.definitionSync, at)));
       report.isComplete = true;
-      return;
-    }
+    });
+    return report;
+  }
+  await runProcessingPass(lifecycle, async ({ clock, engine, events, ...components }) => {
+    const { definitionSync, definitionPass, enqueuer } = components;
+    report.at = at ?? clock.now();
     const began = clock.monotonic();
-    await lifecycle.ensureInstalled();
-    heartbeat.startForPass();
-    await sweeper.runOnce();
-    if (engine.isStopped) return;
-
     const registration = { includeCurrentMinute: at === undefined };
     await (skipInvalidDefinitions
       ? definitionSync.registerNew(registration)

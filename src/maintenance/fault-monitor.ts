@@ -112,7 +112,7 @@ function denied(operation: Operation, error: Error, ms: number): ChronosError {
   const [reason] = error.message.split(' {');
   return new ChronosError(
     'NOT_AUTHORIZED',
-    `the database user has not been allowed to ${operation} for ${Math.round(ms / 1000)} s: ${reason}. ` +
+    `MongoDB has denied the operation '${operation}' to the database user for ${Math.round(ms / 1000)} s: ${reason}. ` +
       'Grant it the role chronosWorker (deploy/mongodb/roles.json), then start the worker',
     { cause: error },
   );

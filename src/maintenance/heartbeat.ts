@@ -8,18 +8,18 @@ import type { DatabaseClock } from '../runtime/database-clock.js';
 import type { EventBus } from '../runtime/event-bus.js';
 import { PeriodicService } from '../runtime/periodic-service.js';
 import type { SchedulerState } from '../runtime/scheduler-state.js';
-import type { WorkerDocument } from '../store/schema/system-schemas.js';
+import { SILENT_AFTER_MS, type WorkerDocument } from '../store/schema/system-schemas.js';
 import type { Store } from '../store/store.js';
 import type { WorkerEngine } from '../worker/engine.js';
 
-/** A worker stays listed for a day after its last heartbeat; a process that only ran passes, until it has ended. */
+/** A worker stays listed for a day after its last heartbeat. */
 const LISTED_FOR_MS = 86_400_000;
 const MAX_RETRY_MS = 2000;
 
 interface HeartbeatDeps {
   clock: Clock;
   events: EventBus;
-  store: Pick<Store, 'saveHeartbeat'>;
+  store: Pick<Store, 'saveHeartbeat' | 'findLockOwners'>;
   options: Pick<ResolvedOptions, 'heartbeatInterval' | 'queues' | 'concurrency'>;
   registry: Pick<HandlerRegistry, 'taskTypes'>;
   workerId: string;
@@ -39,6 +39,8 @@ export class Heartbeat extends PeriodicService {
   #isListed = false;
   /** False in a process that only runs passes. */
   #isWorker = false;
+  /** Passes in progress. */
+  #passes = 0;
   /**
    * Stored with the next heartbeat. At first false: a request to an earlier process with the same id is void. Undefined
    * once it is stored: from then on, the stored request counts, which any process may change.
@@ -57,13 +59,43 @@ export class Heartbeat extends PeriodicService {
   }
 
   override start(): void {
+    const wasWorker = this.#isWorker;
     this.#isWorker = true;
     super.start();
+    // It may be running for a pass, whose document lists no task types.
+    if (!wasWorker) this.wake();
   }
 
-  /** For a process that was not started as a worker: if a lock of its jobs expires, others must know whether it is alive. */
-  startForPass(): void {
-    super.start();
+  /**
+   * Sends heartbeats while a pass runs, also in a process that was not started as a worker: if a lock of its jobs
+   * expires, other processes must know whether it is alive.
+   */
+  async duringPass(pass: () => Promise<void>): Promise<void> {
+    this.#passes++;
+    try {
+      if (!(await this.#isIdInUse())) super.start();
+      await pass();
+    } finally {
+      this.#passes--;
+      await this.#endPasses();
+    }
+  }
+
+  async #endPasses(): Promise<void> {
+    const isOver = (): boolean => this.#passes === 0 && !this.#isWorker;
+    if (!isOver()) return;
+    await this.stop();
+    // If this fails, other processes notice the missing heartbeats.
+    if (isOver()) await this.#saveStopped().catch(() => undefined);
+  }
+
+  /** `work` and a pass may have the same WORKER_ID. The document then stays that of the worker. */
+  async #isIdInUse(): Promise<boolean> {
+    const { store, workerId } = this.#deps;
+    const other = (await store.findLockOwners([workerId])).get(workerId);
+    if (other === undefined || other.startedAt.getTime() === this.#startedAt.getTime()) return false;
+    const silentFor = this.clock.now().getTime() - other.heartbeatAt.getTime();
+    return other.state === 'Running' && silentFor < SILENT_AFTER_MS;
   }
 
   async runOnce(): Promise<number> {
@@ -71,7 +103,8 @@ export class Heartbeat extends PeriodicService {
     await databaseClock?.synchronize();
     // The document may already say that the worker has stopped.
     if (this.stopping) return options.heartbeatInterval;
-    const isRequested = await this.#save(this.#isWorker ? state.current : 'Running');
+    const isPass = !this.#isWorker && state.current !== 'Stopping';
+    const isRequested = await this.#save(isPass ? 'Running' : state.current);
     if (isRequested !== undefined && isRequested !== this.#deps.engine.isDraining) {
       this.#setDraining(isRequested);
       // Stores what the worker does now.
@@ -89,8 +122,14 @@ export class Heartbeat extends PeriodicService {
   /** Stops and marks the worker as Stopped, or as ended by a critical fault. */
   async markStopped(): Promise<void> {
     await this.stop();
+    await this.#saveStopped();
+  }
+
+  async #saveStopped(): Promise<void> {
     // A process that only dispatches sends no heartbeats and is not listed.
-    if (this.#isListed) await this.#save(this.#deps.state.current === 'Error' ? 'Error' : 'Stopped');
+    if (!this.#isListed) return;
+    await this.#save(this.#deps.state.current === 'Error' ? 'Error' : 'Stopped');
+    this.#isListed = false;
   }
 
   #setDraining(isDraining: boolean): void {
@@ -106,7 +145,7 @@ export class Heartbeat extends PeriodicService {
     const { store, options, registry, workerId, engine, databaseClock, warnings } = this.#deps;
     const heartbeatAt = this.clock.now();
     const ownRequest = this.#ownRequest;
-    // System cron may run a pass every minute.
+    // Expires at once: a pass every minute would leave 1,440 ended processes in the list.
     const isEndedPass = !this.#isWorker && state === 'Stopped';
     const worker: Omit<WorkerDocument, 'drainRequested'> = {
       _id: workerId,
@@ -114,8 +153,9 @@ export class Heartbeat extends PeriodicService {
       host: hostname(),
       pid: process.pid,
       version: VERSION,
-      queues: options.queues,
-      taskTypes: registry.taskTypes,
+      // Nobody may count on a pass: it serves them only until it has ended.
+      queues: this.#isWorker ? options.queues : [],
+      taskTypes: this.#isWorker ? registry.taskTypes : [],
       concurrency: options.concurrency,
       running: engine.running,
       queueSlots: engine.queueSlots,

@@ -55,7 +55,7 @@ export class Pruner extends PeriodicService {
     }
     const prunables = this.#finished(undefined, this.#checkedUntil);
     await this.#delete(prunables, () => {
-      this.recordProgress();
+      this.restartTimeLimit();
       return this.stopping;
     });
     if (!this.stopping) {

@@ -51,6 +51,8 @@ export class Sweeper extends PeriodicService {
   /** Rows for the execution log that are not written yet. */
   #unlogged: ExecutionDocument[] = [];
   #rejections = 0;
+  /** Jobs with an expired lock that the last round found and could not recover. */
+  #unrecovered = 0;
 
   constructor(deps: SweeperDeps) {
     super(deps.clock, deps.events);
@@ -65,18 +67,23 @@ export class Sweeper extends PeriodicService {
   async runOnce(): Promise<number> {
     const { store, options, outages, invalidJobs } = this.#deps;
     const now = this.clock.now();
-    const expired = await store.findExpiredLocks(now, BATCH).catch((error: unknown) => {
+    // Those that cannot be recovered come first, and must not keep others from it.
+    const limit = BATCH + this.#unrecovered;
+    const expired = await store.findExpiredLocks(now, limit).catch((error: unknown) => {
       outages.recordFailure();
       throw error;
     });
     const delay = outages.takeSweepDelay();
     if (delay > 0) return delay;
-    const isUndecided = await this.#recoverAll(await invalidJobs.removeFrom(expired), now);
+    const valid = await invalidJobs.removeFrom(expired);
+    this.#unrecovered = expired.length - valid.length;
+    const isUndecided = await this.#recoverAll(valid, now);
     await this.#logCrashes();
-    const mayBeMore = await this.#endExpiredJobs(now);
+    const mayBeMoreJobs = await this.#endExpiredJobs(now);
     await this.#completeLogs(now);
     if (isUndecided) return Math.min(options.sweepInterval, LOOK_AGAIN_MS);
-    return expired.length === BATCH || mayBeMore ? 0 : options.sweepInterval;
+    const mayBeMoreLocks = expired.length === limit && this.#unrecovered < limit;
+    return mayBeMoreLocks || mayBeMoreJobs ? 0 : options.sweepInterval;
   }
 
   /** True if some jobs must wait until it is known whether their owner is gone. */
@@ -89,7 +96,7 @@ export class Sweeper extends PeriodicService {
     let isUndecided = false;
     for (const job of expired) {
       if (this.stopping) break;
-      this.recordProgress();
+      this.restartTimeLimit();
       const fate = ownerFate(job, owners.get(job.lockedBy ?? ''), limits);
       if (fate === 'unknown') isUndecided = true;
       else await this.#recoverOrReport(job, fate === 'gone', now);
@@ -116,6 +123,7 @@ export class Sweeper extends PeriodicService {
       await this.#recover(job, ownerIsGone, now);
     } catch (error) {
       if (isOutage(error)) throw error;
+      this.#unrecovered++;
       this.events.reportError('sweep', error, { subject: job._id });
     }
   }
@@ -136,7 +144,7 @@ export class Sweeper extends PeriodicService {
     const { store } = this.#deps;
     for (const worker of await store.findDeadWorkers(now)) {
       if (this.stopping) return;
-      this.recordProgress();
+      this.restartTimeLimit();
       const last = worker.heartbeatAt.getTime();
       const time = { from: new Date(last - LAST_SETTLED_MS), to: new Date(last + LAST_SETTLED_MS) };
       const unlogged = await store.findUnloggedJobs(worker._id, time, MAX_UNLOGGED);

@@ -52,7 +52,7 @@ export class HealthState {
 /** By name: redacted errors and errors of another thread are not instances of the driver's classes. */
 const CONNECTION_ERROR_NAME =
   /^Mongo(Network|ServerSelection|WaitQueue|PoolCleared|PoolClosed|TopologyClosed|NotConnected|ServerClosed)/;
-/** The renewal thread reports only the message of an error. */
+/** The renewal thread reports only the message and the code of an error. */
 const CONNECTION_ERROR_MESSAGE =
   /\bE(CONN[A-Z]+|PIPE|HOSTUNREACH|NETUNREACH|NOTFOUND|TIMEDOUT)\b|connection .*(closed|timed out)|server selection/i;
 

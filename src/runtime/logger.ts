@@ -71,12 +71,12 @@ const LINES: { readonly [E in EventName]: Line<SchedulerEvents[E]> } = {
     level: 'warn',
     text: ({ taskType, running, since, usualDuration }) => {
       const usual = usualDuration === null ? '' : `, usually one takes ${milliseconds(usualDuration)}`;
-      return `jobs of ${taskType} hang: ${running} running, none has ended since ${iso(since)}${usual}; find out what its handlers wait for, or cancel the jobs: chronos jobs list --state running --type ${taskType}`;
+      return `jobs of ${taskType} hang: ${running} running, none has ended since ${iso(since)}${usual}; find out what its handlers wait for, and list the jobs with: chronos jobs list --state running --type ${taskType}`;
     },
   },
   'type:recovered': {
     level: 'info',
-    text: ({ taskType, hungFor }) => `jobs of ${taskType} no longer hang, after ${seconds(hungFor)}`,
+    text: ({ taskType, hungFor }) => `jobs of ${taskType} end again, after they hung for ${seconds(hungFor)}`,
   },
   'queue:hanging': {
     level: 'warn',
@@ -85,7 +85,8 @@ const LINES: { readonly [E in EventName]: Line<SchedulerEvents[E]> } = {
   },
   'queue:recovered': {
     level: 'info',
-    text: ({ queue, hungFor }) => `the queue ${queue} no longer hangs, after ${seconds(hungFor)}`,
+    text: ({ queue, hungFor }) =>
+      `jobs of the queue ${queue} are finished again, after it hung for ${seconds(hungFor)}`,
   },
   'schedule:due': { level: 'debug', text: ({ scheduleId }) => `${scheduleId} is due` },
   'schedule:skipped': {
@@ -121,7 +122,7 @@ const LINES: { readonly [E in EventName]: Line<SchedulerEvents[E]> } = {
   'schedule:unserved': {
     level: 'warn',
     text: ({ scheduleId, queue }) =>
-      `no live worker serves the queue ${queue} of the schedule ${scheduleId}: its runs wait; start a worker that serves it and has the handler`,
+      `no live worker both serves the queue ${queue} and has the handler of the schedule ${scheduleId}: its runs wait; start one that does`,
   },
   'daemon:overrun': {
     level: 'warn',
@@ -199,13 +200,13 @@ function writeToConsole(level: LogLevel, fields: LogFields, message: string): vo
 }
 
 /**
- * A line for people: the message, the message of the error and the id of the job. Stored values and error messages may
+ * A line for people: the message, the message of the error and the id of the job or schedule. Stored values and error messages may
  * contain control characters, so the line is made printable.
  */
-export function formatLine(message: string, { err, jobId }: LogFields): string {
+export function formatLine(message: string, { err, jobId, subject = jobId }: LogFields): string {
   const reason = tryOr(() => (err as { message?: unknown } | undefined)?.message, undefined);
   const error = typeof reason === 'string' && reason !== '' ? `: ${redactCredentials(reason)}` : '';
-  return printable(`${message}${error}${typeof jobId === 'string' ? `  [${jobId}]` : ''}`);
+  return printable(`${message}${error}${typeof subject === 'string' ? `  [${subject}]` : ''}`);
 }
 
 function stackFrames(error: unknown): string[] {
@@ -220,6 +221,7 @@ function stackFrames(error: unknown): string[] {
 interface LogFields {
   err?: unknown;
   jobId?: unknown;
+  subject?: unknown;
 }
 
 /** Loggers expect errors as `err`. Results are left out: they are stored with the job and may be secret or large. */

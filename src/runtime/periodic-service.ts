@@ -6,9 +6,9 @@ import { monotonic } from './system-clock.js';
 
 const FIRST_RETRY_MS = 250;
 const MAX_RETRY_MS = 10_000;
-/** A round that makes no step for this long hangs: each operation of the database ends after eleven seconds at most. */
+/** A round that makes no progress for this long hangs: each operation of the database ends after eleven seconds at most. */
 const MAX_ROUND_MS = 120_000;
-/** After stop(), a round that makes no step for this long is not awaited any more. */
+/** After stop(), a round that makes no progress for this long is not awaited any more. */
 const MAX_LAST_ROUND_MS = 15_000;
 /** Abort reason: without one, `abort()` would create an exception with a stack, which costs time. */
 const WOKEN = 'woken';
@@ -97,7 +97,7 @@ export abstract class PeriodicService implements Service {
   }
 
   /** A long round calls this after each of its steps: the time limit starts again. */
-  protected recordProgress(): void {
+  protected restartTimeLimit(): void {
     this.#watchdog?.timer.refresh();
   }
 
@@ -167,11 +167,7 @@ export abstract class PeriodicService implements Service {
       const onTimeout = (): void => {
         this.onHungRound();
         const seconds = Math.round((monotonic() - startedAt) / 100) / 10;
-        reject(
-          new Error(
-            `the round hangs: it made no progress and has not ended after ${seconds} s; a new one starts`,
-          ),
-        );
+        reject(new Error(`the round hangs: it started ${seconds} s ago and makes no progress`));
       };
       // It does not keep the process alive.
       this.#watchdog = { timer: setTimeout(onTimeout, limit).unref(), onTimeout };

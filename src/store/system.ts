@@ -83,10 +83,12 @@ export async function findLiveCapabilities(
   return withTimeLimit('reading what live workers can run', () => c.workers.find(filter, options).toArray());
 }
 
-/** Workers with a heartbeat within the last day, the latest heartbeat first. */
+/** Workers with a heartbeat within the last day, the latest heartbeat first. Processes that only run passes list no queues. */
 export async function findWorkers(c: Collections, limit: number): Promise<WorkerDocument[]> {
   return withTimeLimit('listing the workers', () =>
-    c.workers.find({}, { sort: { heartbeatAt: -1 }, limit, maxTimeMS: MAX_QUERY_MS }).toArray(),
+    c.workers
+      .find({ queues: { $ne: [] } }, { sort: { heartbeatAt: -1 }, limit, maxTimeMS: MAX_QUERY_MS })
+      .toArray(),
   );
 }
 
@@ -105,7 +107,7 @@ export async function findLockOwners(
   return new Map(found.map((worker) => [worker._id, worker]));
 }
 
-/** A worker whose heartbeats ended although it did not stop, and the last of them. */
+/** A worker that sends no heartbeats any more and did not stop; the time is that of the last one. */
 export type DeadWorker = Pick<WorkerDocument, '_id' | 'heartbeatAt'>;
 
 /** Workers that died and whose execution log nobody has completed since. */

@@ -107,13 +107,19 @@ export class JobPicker {
     }
   }
 
-  /** The reference: one atomic `findOneAndUpdate`. Repeated after malformed jobs, which it ends. */
+  /** Claims one job with one atomic `findOneAndUpdate`; `pickMany` must choose in the same order. A malformed job is ended, and the next one claimed. */
   async pickOne(request: Exclusions): Promise<ClaimedJob | null> {
-    const { events, invalidJobs } = this.#deps;
+    const { events, invalidJobs, uncertainClaims } = this.#deps;
     for (;;) {
       const claimed = await this.#claimOne(request);
       if (claimed?.job.invalid !== undefined) {
-        await invalidJobs.end(claimed.job);
+        const { job, token, lease } = claimed;
+        try {
+          await invalidJobs.end(job);
+        } catch (error) {
+          uncertainClaims.add({ token, ids: undefined, lease });
+          throw error;
+        }
         continue;
       }
       const found = claimed === null ? 0 : 1;

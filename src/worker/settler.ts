@@ -184,7 +184,11 @@ export class Settler {
       signal: this.#closed.signal,
       shouldRetry: (error, failures) => isOutage(error) || failures < MAX_REJECTIONS,
       onRetry: (error, _, retryIn) => events.reportFailure('write execution log', error, retryIn),
-    }).catch((error: unknown) => events.reportFailure('write execution log', error));
+    }).catch((cause: unknown) => {
+      const missing = rows.length === 1 ? '1 row is missing' : `${rows.length} rows are missing`;
+      const message = `gave up: ${missing} in the execution log (${toError(cause).message})`;
+      events.reportFailure('write execution log', new Error(message, { cause }));
+    });
   }
 
   #toRow({ job, token, outcome, attempt }: PendingOutcome): ExecutionDocument {

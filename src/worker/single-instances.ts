@@ -97,7 +97,7 @@ export class SingleInstances extends PeriodicService {
     this.#waitedFor.clear();
     const scheduleIds = await store.findWaitedFor([...singleInstances]);
     for (const scheduleId of scheduleIds) {
-      this.recordProgress();
+      this.restartTimeLimit();
       this.#waitedFor.add(scheduleId);
       if (await this.#admitNext(scheduleId)) this.#onAdmitted();
     }

@@ -70,7 +70,7 @@ export class UncertainClaims extends PeriodicService {
 
   async runOnce(): Promise<number> {
     for (const [claim, expiresAt] of [...this.#claims]) {
-      this.recordProgress();
+      this.restartTimeLimit();
       const now = this.clock.now();
       if (claim.ids === undefined) await this.#store.releaseByToken(claim.token, now);
       else await this.#store.release(claim.token, claim.ids, now);

@@ -59,7 +59,12 @@ export const TRANSITIONS = {
     meaning: 'its stored document is malformed',
   },
   recover: { from: LOCKED, to: 'SCHEDULED', fence: 1, meaning: 'its lock expired' },
-  recoverFailed: { from: ['RUNNING'], to: 'FAILED', fence: 1, meaning: 'its lock expired too often' },
+  recoverFailed: {
+    from: ['RUNNING'],
+    to: 'FAILED',
+    fence: 1,
+    meaning: 'its lock expired, and it crashed too often or exceeded `maxRunningTime`',
+  },
   recoverCancelled: {
     from: LOCKED,
     to: 'CANCELLED',

@@ -132,10 +132,9 @@ export function occurrenceId(scheduleId: string, at: Date): string {
   return `${scheduleId}@${at.toISOString()}`;
 }
 
-/** The schedule in a job id. Names never contain `@` or `+`. */
+/** The schedule in a job id. Names never contain `@`, `+` or `=`; the key after a `=` may contain anything. */
 export function scheduleIdOf(jobId: string): string | undefined {
-  const end = jobId.search(/[@+]/);
-  return end === -1 ? undefined : jobId.slice(0, end);
+  return /^([^@+=]+)[@+]/.exec(jobId)?.[1];
 }
 
 /** An evenly distributed delay up to `jitter`, derived from the job id, so that every process computes the same one. */

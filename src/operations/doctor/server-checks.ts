@@ -57,7 +57,8 @@ export const serverChecks: Checks = {
 
   async installation(_, { store }) {
     const installed = await store.readInstallation();
-    if (installed === null) return error('The collection of the installation has no version.', INSTALL);
+    if (installed === null)
+      return error('No layout version is stored: `install` has never completed in this database.', INSTALL);
     const { layoutVersion, packageVersion } = installed;
     const finding = `Layout version ${layoutVersion}, installed by chronos-worker ${packageVersion}.`;
     if (layoutVersion < LAYOUT_VERSION) return error(finding, INSTALL);

@@ -25,7 +25,7 @@ const MAX_RUNNING = 1000;
 /** The default of the option `timeout`: doctor does not know the handlers of other processes. */
 const USUAL_TIMEOUT_MS = 3_600_000;
 const MAX_FOUND = 10;
-/** Of the failed jobs, the newest. */
+/** How many of the jobs that failed last are checked. */
 const MAX_FAILED = 1000;
 const MAX_SCHEDULES = 1000;
 
@@ -121,7 +121,9 @@ export const workloadChecks: Checks = {
   async invalidJobs(_, { store }) {
     const invalid = await store.findInvalid(MAX_FOUND, MAX_FAILED);
     if (invalid.length === 0)
-      return ok('No due job is malformed, and none of the 1,000 that failed last was.');
+      return ok(
+        'None of the 1,000 jobs that failed last was malformed, and every scheduled job has a valid time.',
+      );
     const finding = `Stored jobs are malformed and did not run: ${listNames(invalid.map(({ _id }) => _id))}.`;
     const advice =
       'Another program or a person wrote them: docs/wire.md says what a job may contain. `chronos jobs show` says what is wrong with each. Correct the program, then delete them.';
@@ -183,11 +185,15 @@ export const workloadChecks: Checks = {
     const unserved = (await store.findScheduleTargets(MAX_SCHEDULES))
       .map(({ _id, taskType, queue }) => ({ id: _id, taskType, queue: queue ?? DEFAULT_QUEUE }))
       .filter((target) => capable(live, target).length === 0);
-    if (unserved.length === 0) return ok('The queues of all schedules are served by live workers.');
+    if (unserved.length === 0)
+      return ok('For every schedule, a live worker serves its queue and has its handler.');
     const names = unserved.map(({ id, queue }) => `${id} in ${queue}`).sort();
     const advice =
       'Their runs wait, and end expired after maxRunningTime if it is set: start a worker that has both the queue in its `queues` and the handler, or remove the schedules.';
-    return warning(`No live worker serves the queue of these schedules: ${listNames(names)}.`, advice);
+    return warning(
+      `No live worker both serves the queue and has the handler of these schedules: ${listNames(names)}.`,
+      advice,
+    );
   },
 
   async disabledSchedules(_, { store }) {

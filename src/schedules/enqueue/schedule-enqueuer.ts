@@ -122,7 +122,7 @@ export class ScheduleEnqueuer extends PeriodicService implements ChangeSubscribe
     await this.#reportUnserved();
     let { next } = await this.#round(this.#scope);
     while (next === 'now' && !this.stopping) {
-      this.recordProgress();
+      this.restartTimeLimit();
       ({ next } = await this.#round(this.#scope));
     }
     if (next === 'now') return 0;

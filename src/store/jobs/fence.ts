@@ -65,7 +65,7 @@ export async function readOwnership(
   return new Map(
     found.map((document) => {
       const job = readSomeFields(document);
-      // Writes only check that there is none, so one that is malformed counts, too.
+      // Fenced writes that reschedule a job need it to be null, so a malformed request counts as one without a reason.
       const cancelRequested =
         document.cancelRequested == null ? null : (job.cancelRequested ?? { reason: null, at: new Date(0) });
       return [job._id, { ...job, cancelRequested }];

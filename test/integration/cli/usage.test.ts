@@ -73,6 +73,13 @@ describe('chronos usage, settings and exit codes', () => {
     assert.match(between.stderr, /'9-17' is invalid. It must be two times like '09:00' and '17:30'/);
   });
 
+  it('names the group of a command that was typed without it', async () => {
+    const { code, stderr } = await runChronosInProcess(['explain', 'x'], {});
+    assert.equal(code, 2);
+    assert.match(stderr, /unknown command 'explain'[^]*Did you mean `chronos jobs explain`\?/);
+    assert.doesNotMatch((await runChronosInProcess(['nonsense'], {})).stderr, /Did you mean/);
+  });
+
   it('an interval below 250 ms is rejected', async () => {
     const env = { MONGODB_URI: db.uri };
     const rejected = await Promise.all([

@@ -34,7 +34,7 @@ describe('a critical fault of a running worker', () => {
     );
     assert.deepEqual([previous, state], ['Running', 'Error']);
     assert.equal((error as { code?: string }).code, 'NOT_AUTHORIZED');
-    assert.match(error?.message ?? '', /has not been allowed to .* for [34]\d s.*roles\.json/);
+    assert.match(error?.message ?? '', /has denied the operation '.*' .* for [34]\d s.*roles\.json/);
 
     await advanceUntilSettled(clock, scheduler.start());
     assert.equal(scheduler.state, 'Running');

@@ -25,6 +25,9 @@ const NO_JITTER = { retries: { base: '1s', jitter: 'none' } } as const;
 /** Owns the expired locks. */
 const WORKER = 'the owner';
 
+/** A job of the owner whose lock expired a minute before the manual clock starts. */
+const LOCKED = { status: 'RUNNING', lockedBy: WORKER, lockedUntil: timeAfter(-60_000), fence: 4 } as const;
+
 describe('Sweeper', () => {
   const database = useSharedDatabase();
 
@@ -213,9 +216,10 @@ describe('Sweeper', () => {
         await started;
         const { workers, jobs } = database.collections;
         await waitUntil(
-          'the pass is listed',
+          'the pass sends heartbeats',
           async () => (await workers.findOne({ state: 'Running' })) !== null,
         );
+        assert.deepEqual((await owner.operations.listWorkers()).items, [], 'it is no worker');
         await jobs.updateOne({ _id: id }, { $set: { status: 'RUNNING', lockedUntil: timeAfter(-1000) } });
         const { scheduler: other } = manualScheduler(database);
         other.registerHandler('other', () => undefined);
@@ -227,11 +231,20 @@ describe('Sweeper', () => {
         );
         released.fire();
         await ran;
-        await owner.stop();
         const ended = await workers.findOne({ _id: owner.workerId });
         assert.deepEqual([ended?.state, ended?.expiresAt], ['Stopped', START]);
       });
     }
+
+    it('is not overwritten by a pass with the same id [C9]', async () => {
+      await insertWorker({ state: 'Running', heartbeatAt: START });
+      const { workers } = database.collections;
+      const before = await workers.findOne();
+      const { scheduler } = manualScheduler(database, { workerId: WORKER });
+      await scheduler.run();
+      await scheduler.stop();
+      assert.deepEqual(await workers.find().toArray(), [before]);
+    });
 
     it('waits for its next heartbeat if that is not due yet [C9]', async () => {
       const job = await insertExpired();
@@ -427,6 +440,26 @@ describe('Sweeper', () => {
       assert.equal((await find(job))?.status, 'RUNNING');
       await sweeper(store).runOnce();
       assert.equal((await find(job))?.status, 'CANCELLED');
+    });
+
+    it('recovers others although MongoDB rejects the recovery of the oldest hundred, and does not repeat it at once [C9]', async () => {
+      const rejected = Array.from({ length: 100 }, () => aJob(LOCKED));
+      await database.collections.jobs.insertMany(rejected);
+      const healthy = await insertExpired();
+      const ids = new Set(rejected.map(({ _id }) => _id));
+      const store = createStore(database.stored);
+      const rejecting: Store = {
+        ...store,
+        recover: async (job, ...rest) => {
+          if (ids.has(job._id)) throw new Error('the document is too large');
+          return store.recover(job, ...rest);
+        },
+      };
+      const sweep = sweeper(rejecting);
+      assert.equal(await sweep.runOnce(), DEFAULTS.sweepInterval);
+      assert.equal((await find(healthy))?.status, 'RUNNING');
+      assert.equal(await sweep.runOnce(), DEFAULTS.sweepInterval);
+      assert.equal((await find(healthy))?.status, 'SCHEDULED');
     });
 
     it('waits for a third of the lock time after an outage, so that workers can settle first [C9]', async () => {

@@ -103,6 +103,13 @@ describe('explain', () => {
     }
   });
 
+  it('does not take the key of a deleted job for the time of an occurrence [B11]', async () => {
+    await database.collections.schedules.insertOne(aSchedule({ _id: 'sendEmail' }));
+    const { operations } = database.scheduler();
+    assert.equal(await operations.explainJob('sendEmail=ada@example.org'), null);
+    assert.equal(await operations.explainJob('sendEmail=a+b'), null);
+  });
+
   it('explains occurrences that have no job: future, paused, pending, skipped [B11]', async () => {
     const { scheduler } = manualScheduler(database);
     const { operations } = scheduler;

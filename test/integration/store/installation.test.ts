@@ -89,6 +89,14 @@ describe('the installed version', () => {
     assert.equal(await database.collections.audit.countDocuments(), 0);
   });
 
+  it('is checked again by every pass of a process [B19]', async () => {
+    const scheduler = database.scheduler({ taskHandlers: { work: () => undefined } });
+    await scheduler.run();
+    await installNewer();
+    await assert.rejects(scheduler.run(), REFUSED);
+    await assert.rejects(scheduler.runOnce(), REFUSED);
+  });
+
   it('is checked again by a process that only dispatches [B19]', async () => {
     const scheduler = database.scheduler();
     await scheduler.dispatch('work');

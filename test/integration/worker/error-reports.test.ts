@@ -112,6 +112,18 @@ describe('a worker with database errors', () => {
     assert.equal((await scheduler.getExecutions(id)).length, 1);
   });
 
+  it('says which execution rows it gives up when MongoDB keeps rejecting them [Y9]', async () => {
+    const { scheduler } = await startWorker();
+    const rejected = { commands: ['insert'], collection: 'executions', how: 'error' } as const;
+    await withFailPoint(database, rejected, async () => {
+      const complete = nextEvent(scheduler, 'job:complete');
+      const reported = nextError(scheduler, 'write execution log', 3);
+      await scheduler.dispatch('work');
+      assert.match((await reported).error.message, /gave up: 1 row is missing in the execution log \(/);
+      await complete;
+    });
+  });
+
   it('runs jobs while heartbeats fail [Y9]', async () => {
     const { scheduler } = await startWorker();
     const recovered = nextEvent(scheduler, 'worker:recovered', ({ operation }) => operation === 'heartbeat');

@@ -41,7 +41,10 @@ describe('FaultMonitor', () => {
     clock.advance(1);
     deny('settle');
     assert.equal(faults.at(0)?.code, 'NOT_AUTHORIZED');
-    assert.match(faults.at(0)?.message ?? '', /not been allowed to settle for 30 s: not authorized\. Grant/);
+    assert.match(
+      faults.at(0)?.message ?? '',
+      /denied the operation 'settle' .* for 30 s: not authorized\. Grant/,
+    );
   });
 
   it('counts again after a success, and after an error of another kind [F8]', () => {

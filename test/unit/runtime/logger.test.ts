@@ -72,13 +72,13 @@ const LINES: Record<EventName, string> = {
   'schedule:orphaned':
     'warn: no worker defines the schedule nightly any more; remove it with: chronos schedules remove nightly',
   'schedule:unserved':
-    'warn: no live worker serves the queue reports of the schedule nightly: its runs wait; start a worker that serves it and has the handler',
+    'warn: no live worker both serves the queue reports and has the handler of the schedule nightly: its runs wait; start one that does',
   'type:hanging':
-    'warn: jobs of emails hang: 2 running, none has ended since 2026-01-01T00:00:00.000Z, usually one takes 2 s; find out what its handlers wait for, or cancel the jobs: chronos jobs list --state running --type emails',
-  'type:recovered': 'info: jobs of emails no longer hang, after 90 s',
+    'warn: jobs of emails hang: 2 running, none has ended since 2026-01-01T00:00:00.000Z, usually one takes 2 s; find out what its handlers wait for, and list the jobs with: chronos jobs list --state running --type emails',
+  'type:recovered': 'info: jobs of emails end again, after they hung for 90 s',
   'queue:hanging':
     'warn: the queue reports hangs: a job has been due since 2026-01-01T00:00:00.000Z and none was finished for five minutes; find out why with: chronos doctor',
-  'queue:recovered': 'info: the queue reports no longer hangs, after 400 s',
+  'queue:recovered': 'info: jobs of the queue reports are finished again, after it hung for 400 s',
   'daemon:overrun': 'warn: tick 7 ended 2 s late (2nd in a row)',
   'job:stuck': 'error: emails ignores its abort signal and keeps its slot',
   'worker:state': 'info: worker running',

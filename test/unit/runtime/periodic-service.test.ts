@@ -29,7 +29,7 @@ class TestService extends PeriodicService {
   }
 
   makeStep(): void {
-    this.recordProgress();
+    this.restartTimeLimit();
   }
 }
 

@@ -135,7 +135,7 @@ const SERVICES: Record<string, (context: ServiceContext) => PeriodicService> = {
       options,
       registry: { taskTypes: [] },
       workerId: 'me',
-      store: { saveHeartbeat: async () => false },
+      store: { saveHeartbeat: async () => false, findLockOwners: async () => new Map() },
       engine: {
         running: 0,
         queueSlots: [],

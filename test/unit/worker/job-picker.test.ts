@@ -200,6 +200,13 @@ describe('JobPicker', () => {
       );
     });
 
+    it('reports the claim of a malformed job that could not be ended', async () => {
+      due = [{ ...jobs(1)[0]!, invalid: { reason: '', fields: [], stored: {} } }];
+      const end = (): Promise<void> => Promise.reject(new mongo.MongoNetworkError('reply lost'));
+      await assert.rejects(picker({ invalidJobs: { ...noInvalidJobs, end } }).pick(request(1)), /reply lost/);
+      assert.deepEqual(uncertain, [{ token: singleClaims[0]?.grant.token, ids: undefined, lease: 60_000 }]);
+    });
+
     it('reports a claim whose result is unknown', async () => {
       failing = () => new mongo.MongoNetworkError('reply lost');
       await assert.rejects(picker().pick(request(1)), /reply lost/);
