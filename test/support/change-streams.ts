@@ -7,7 +7,10 @@ interface OpenStream {
   command: string;
 }
 
-/** The change streams on this whole database that the server has open, including idle ones. */
+/**
+ * The change streams on this whole database that the server has open, including idle ones. The server lists active
+ * cursors first and idle ones then, so a stream that becomes active in between is missing.
+ */
 export async function listChangeStreams(database: TestDatabase): Promise<OpenStream[]> {
   const admin = database.connection.getClient().db('admin');
   const found = await admin
@@ -23,10 +26,12 @@ export async function listChangeStreams(database: TestDatabase): Promise<OpenStr
   });
 }
 
-/** Resolves when exactly `count` change streams are open. */
-export async function waitForChangeStreams(database: TestDatabase, count: number): Promise<void> {
-  await waitUntil(
-    `${count} change streams are open`,
-    async () => (await listChangeStreams(database)).length === count,
-  );
+/** Resolves to the open change streams when there are exactly `count`. */
+export async function waitForChangeStreams(database: TestDatabase, count: number): Promise<OpenStream[]> {
+  let open: OpenStream[] = [];
+  await waitUntil(`${count} change streams are open`, async () => {
+    open = await listChangeStreams(database);
+    return open.length === count;
+  });
+  return open;
 }

@@ -181,7 +181,7 @@ describe('wake-ups', () => {
       const reported = nextEvent(worker, 'worker:error', ({ operation }) => operation === STREAM);
       const recovered = nextEvent(worker, 'worker:recovered', ({ operation }) => operation === STREAM);
       const started = nextEvent(worker, 'job:start');
-      const [stream] = await listChangeStreams(database);
+      const [stream] = await waitForChangeStreams(database, 1);
       await database.connection
         .getClient()
         .db(database.connection.name)
